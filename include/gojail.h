@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#define GOJAIL_VERSION 13 /* raised with each change of what this file or docs/state.md describes */
+#define GOJAIL_VERSION 14 /* raised with each change of what this file or docs/state.md describes */
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
@@ -29,10 +29,12 @@
 /*
  * The project of the quota on a job's /tmp: the job's number with bit 31 flipped, so that small projects stay the
  * administrator's. All 32 bits count, as a federation puts the cluster into the upper 6; with fewer than 32 clusters
- * no two jobs share a project. `gojail run` has the project of its pid with bit 30 flipped.
+ * no two jobs share a project. `gojail run` has the project of its pid with bit 30 flipped, the sandbox of a user's
+ * sessions on a login node that of the uid with bits 30 and 29 flipped.
  */
 #define GOJAIL_PROJECT_OF_JOBS 0x80000000
 #define GOJAIL_PROJECT_OF_RUNS 0x40000000
+#define GOJAIL_PROJECT_OF_LOGINS 0x60000000
 
 /* Files of the installation, beside the plugin. */
 #define GOJAIL_LAUNCHER "gojail-launcher"
@@ -67,6 +69,11 @@
 #define GOJAIL_SPEC_SUFFIX ".json"           /* of a sandbox's name: the spec that it was made from */
 #define GOJAIL_MOUNTS_SUFFIX ".mounts"       /* likewise: its --jail-mount list */
 #define GOJAIL_STORAGE_SUFFIX ".storage"     /* likewise: GOJAIL_STORAGE of the template that it was made from (hard link) */
+#define GOJAIL_SESSIONS ".sessions"          /* flock(2), shared: a session on a login node is in the sandbox, or about to enter it */
+#define GOJAIL_WATCHER ".watcher"            /* flock(2): the launcher that ends the sandbox when no session is left */
+
+/* The name, before the uid, of what has the place of a job on a login node: the sandbox of all sessions of a user. */
+#define GOJAIL_LOGIN "login-"
 
 /* In the directory GOJAIL_ENDED: a file whose time is that of the last retry of ends that failed. */
 #define GOJAIL_TRIED ".tried"
@@ -116,11 +123,13 @@
  *   site      compile gojail.toml into the site file
  *   template  assemble the jail and its stage, then stay as its zygote
  *   sandbox   find or build a job's sandbox; the only way for --jail-mount and --jail-net
+ *   login     find or build the sandbox of a user's sessions on a login node, then stay to end it when it is no longer used
  *   storage   ask the storage of a sandbox whose template's keeper is gone
  *   enter     run a command in a sandbox that is there, with what its tasks give up given up for good
  *   epilog    tear a job's sandboxes down; its files are in the trash then
  *   clean     remove what is in the trash, and try again what failed at the ends of jobs
  *   boot      sweep what jobs that are gone left behind (slurmd start)
+ *   logout    end the sandbox of a user's sessions on a login node, unless it is used
  *
  * names: state, config, node, jail, key, job, uid, gid, groups (comma
  * separated), mounts, script (the batch script's directory), deadline (ms), net
@@ -134,7 +143,7 @@
  * which runs from a mount of its own file then), source (the path of the jail's root on the node), replace (PID:START of the
  * zygote that template is to replace, although it has the key).
  * Descriptor 3 is a pipe to the caller; the launcher writes lines to it: "pid N"
- * where N goes on detached from the caller (template, clean, boot) or is a child of the caller (enter), then "ok", or "error TEXT", before which "silent" says
+ * where N goes on detached from the caller (template, clean, boot; login says nothing of it) or is a child of the caller (enter), then "ok", or "error TEXT", before which "silent" says
  * that storage did not answer in time. End of
  * file without either means that it died.
  *
@@ -286,7 +295,7 @@ struct gojail_storage_reply {
  *     int gojail_call(struct gojail_call *call);   // 0 or -1 with call->text
  *
  * argv is the launcher's own, VERB first. Verbs here: site, mounts, epilog, clean
- * and boot as above; net, which attaches the job's rails to the namespace of holder
+ * boot and logout as above; net, which attaches the job's rails to the namespace of holder
  * and writes .net.env; ids and range, for --jail-root=range; and the three parts of template:
  *   root          mount the jail's root on "/" of the calling process's mount namespace,
  *                 which is already private to it, for the views to find;

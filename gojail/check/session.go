@@ -35,7 +35,8 @@ func (c *checker) checkSessions() {
 	forced := strings.Contains(settings["forcecommand"], contract.Session)
 	pam := strings.Join(append(node.ConfLines("/etc/pam.d/sshd"), node.ConfLines("/etc/pam.d/ssh")...), "\n")
 	adopts := strings.Contains(pam, "pam_slurm_adopt")
-	if !forced && !c.config.Session.Configured {
+	login := c.config.Login.Here
+	if !forced && !c.config.Session.Configured && !login {
 		if adopts {
 			c.warn("sessions", "let them start with gojail-session (docs/sessions.md), or tell users that srun --overlap --jobid=JOB --jail=NAME --pty bash "+
 				"starts a shell in the jail of their job",
@@ -44,6 +45,9 @@ func (c *checker) checkSessions() {
 		return
 	}
 	c.checkSessionProgram()
+	if login {
+		c.checkLogin()
+	}
 	if err != nil {
 		c.warn("sessions", "run: "+sshd+" -T", "cannot read the settings of sshd: %v", err)
 		return
@@ -57,7 +61,7 @@ func (c *checker) checkSessions() {
 		c.warn("sessions", "make "+filepath.Join(c.node.LibDir, contract.Session)+" their login shell on this node",
 			"sshd starts the login shell of %s on the node, where it reads their start-up files before they are in the jail", summarize(others))
 	}
-	if !adopts {
+	if !adopts && !login {
 		c.warn("sessions", "add pam_slurm_adopt to the account lines of /etc/pam.d/sshd, with join_container=false",
 			"no pam_slurm_adopt: ssh sessions are not in their job's cgroup, and use CPUs, memory and GPUs that are not the job's")
 	}

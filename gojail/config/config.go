@@ -28,6 +28,7 @@ type Config struct {
 	Deadline  time.Duration
 	Slurm     Slurm
 	Session   Session
+	Login     Login
 	Networks  Networks
 	GPUs      [][]string // device nodes of each GPU, by the index that Slurm allocates; nil: Slurm allocates no GPUs
 	Jails     map[string]*Jail
@@ -58,6 +59,20 @@ type Session struct {
 	WithoutJob string   // sessionRefuse or sessionNode
 	Exempt     []string // groups whose members stay on the node
 	Shell      string   // of users whose shell in the node's accounts is gojail-session
+}
+
+// Login is the [login] table: the jails of sessions on login nodes.
+type Login struct {
+	Here   bool          // this node is a login node
+	Rules  []LoginRule   // the first that names the user counts; the key jail is the last, and names nobody
+	Linger time.Duration // how long the sandbox of a user stays after the last session
+}
+
+// LoginRule is one [[login.rules]] table: the jail of some users.
+type LoginRule struct {
+	Jail   string   `toml:"jail"`
+	Users  []string `toml:"users"` // names or numbers; with Groups: both empty means everybody
+	Groups []string `toml:"groups"`
 }
 
 // Jail is one [jail.NAME] table.

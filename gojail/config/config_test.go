@@ -25,6 +25,7 @@ func TestParseConfigReadsEveryKey(t *testing.T) {
 	assert.Equal(t, 5*time.Second, c.Deadline)
 	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd.n1", "/var/spool", "/run/munge/munge.socket.2", []string{"/opt/slurm"}, ""}, c.Slurm)
 	assert.Equal(t, Session{true, "node", []string{"hpc"}, "/bin/sh"}, c.Session)
+	assert.Equal(t, Login{true, []LoginRule{{"bare", []string{"alice", "5001"}, []string{"hpc"}}, {Jail: "debian"}}, 90 * time.Second}, c.Login)
 	assert.Equal(t, []string{"bare", "debian"}, c.JailNames())
 	assert.Equal(t, &Jail{
 		Name: "debian", Root: "/srv/jails/debian", Readonly: true, Options: []string{"nosuid"},
@@ -50,6 +51,7 @@ func TestParseConfigFillsInDefaults(t *testing.T) {
 	assert.Equal(t, 10*time.Second, c.Deadline)
 	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd", "/var/spool/slurmd", "/run/munge/munge.socket.2", nil, ""}, c.Slurm)
 	assert.Equal(t, Session{false, "refuse", nil, "/bin/bash"}, c.Session)
+	assert.Equal(t, Login{false, nil, 10 * time.Minute}, c.Login)
 	assert.Equal(t, &Jail{
 		Name: "a", Root: "/j", Options: []string{"nosuid", "nodev"}, Slurm: true, Tmp: "disk",
 		Host: []string{"/etc/resolv.conf", "/etc/hosts"},
@@ -133,6 +135,14 @@ var refusedConfigs = map[string]struct{ text, want string }{
 	"deadline too long":  {headText + "deadline = \"2h\"", `write a time from "100ms" to "10m"`},
 	"scratch blank":      {headText + "scratch = \"/a b\"", "line 3: scratch: \"/a b\": must not contain blanks"},
 	"without_job":        {headText + "[session]\nwithout_job = \"shell\"", `line 4: session.without_job: "shell": write "refuse" or "node"`},
+	"login nodes":        {headText + "[login]\njail = \"debian\"", `login.nodes is missing: write the names of the login nodes, such as ["login[1-2]"]`},
+	"login node list":    {headText + "[login]\nnodes = [\"a[\"]\njail = \"debian\"", `line 4: login.nodes: "a[": `},
+	"login jail":         {headText + "[login]\nnodes = [\"a\"]\njail = \"big\"", "line 5: login.jail: there is no [jail.big]; the jails are: "},
+	"no login jail":      {headText + "[login]\nnodes = [\"a\"]", "login.jail is missing: write the name of the jail"},
+	"login rule":         {headText + "[login]\nnodes = [\"a\"]\n[[login.rules]]\njail = \"debian\"", "login.rules: rule 1 names no users and no groups"},
+	"login rule's jail":  {headText + "[login]\nnodes = [\"a\"]\n[[login.rules]]\njail = \"none\"\nusers = [\"a\"]", "login.rules: there is no [jail.none]"},
+	"login account":      {headText + "[login]\nnodes = [\"a\"]\n[[login.rules]]\njail = \"debian\"\nusers = [\"a b\"]", `login.rules: "a b" is not a name or a number`},
+	"login linger":       {headText + "[login]\nnodes = [\"a\"]\njail = \"debian\"\nlinger = \"0s\"", `login.linger: "0s": write a time from "1s" to "24h"`},
 	"session shell":      {headText + "[session]\nshell = \"bash\"", `line 4: session.shell: "bash": must be an absolute path`},
 	"exempt":             {headText + "[session]\nexempt = [" + strings.Repeat("\"a\",", 65) + "]", "line 4: session.exempt: names 65 groups; at most 64"},
 	"session blank":      {headText + "[session]\nshell = \"/bin/bash -l\"", "line 4: session.shell: \"/bin/bash -l\": must not contain blanks"},

@@ -23,7 +23,7 @@ func TestExampleHasEachKey(t *testing.T) {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		for _, key := range keys {
-			assert.Regexp(t, regexp.MustCompile(`(?m)^(#: )?(`+key+` *=|\[+`+key+`[].]|\[+jail\.\w+\.`+key+`\])`), string(text), path)
+			assert.Regexp(t, regexp.MustCompile(`(?m)^(#: )?(`+key+` *=|\[+`+key+`[].]|\[+(jail\.\w+|login)\.`+key+`\])`), string(text), path)
 		}
 	}
 }

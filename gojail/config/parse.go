@@ -19,6 +19,7 @@ type file struct {
 	Deadline  *string             `toml:"deadline"`
 	Slurm     fileSlurm           `toml:"slurm"`
 	Session   *fileSession        `toml:"session"`
+	Login     *fileLogin          `toml:"login"`
 	Jail      map[string]fileJail `toml:"jail"`
 }
 
@@ -33,6 +34,13 @@ type fileSession struct {
 	WithoutJob *string  `toml:"without_job"`
 	Exempt     []string `toml:"exempt"`
 	Shell      *string  `toml:"shell"`
+}
+
+type fileLogin struct {
+	Jail   *string     `toml:"jail"`
+	Nodes  []string    `toml:"nodes"`
+	Linger *string     `toml:"linger"`
+	Rules  []LoginRule `toml:"rules"`
 }
 
 type fileJail struct {

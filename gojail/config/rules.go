@@ -35,6 +35,7 @@ func (s *source) buildConfig(f *file, node string) (*Config, error) {
 		func() (err error) { c.Deadline, err = s.parseDeadline(f.Deadline); return },
 		func() (err error) { c.Slurm, err = s.parseSlurm(&f.Slurm, node); return },
 		func() (err error) { c.Session, err = s.parseSession(f.Session); return },
+		func() (err error) { c.Login, err = s.parseLogin(f, node); return },
 		func() error { return s.parseJails(f, c) },
 		func() error { return s.parseDefaultJail(f, c) },
 	}

@@ -9,7 +9,7 @@ import (
 
 // Limits of the C contract (include/gojail.h); contract_test.go compares them.
 const (
-	Version  = 13
+	Version  = 14
 	NameMax  = 64
 	PathMax  = 1024
 	TextMax  = 1024
@@ -65,12 +65,18 @@ const (
 	MountsSuffix    = ".mounts"
 	StorageSuffix   = ".storage"
 	TriedFile       = ".tried"
+	SessionsLock    = ".sessions"
+	WatcherLock     = ".watcher"
 )
 
 // IsOtherFile reports whether a name in the directory of a job or of a jail is not that of a sandbox's record.
 func IsOtherFile(name string) bool {
 	return name == LockFile || strings.HasSuffix(name, SpecSuffix) || strings.HasSuffix(name, MountsSuffix) || strings.HasSuffix(name, StorageSuffix)
 }
+
+// LoginPrefix begins the name of what has the place of a job on a login node: the sandbox of all sessions of a
+// user. The uid follows.
+const LoginPrefix = "login-"
 
 // TrashDir is a directory in the directory JobsDir of the scratch directory.
 const TrashDir = ".trash"
@@ -130,8 +136,9 @@ const CDIDir = OwnDir + "/cdi"
 
 // Projects of the quota on a job's /tmp (include/gojail.h).
 const (
-	ProjectOfJobs = 0x80000000
-	ProjectOfRuns = 0x40000000
+	ProjectOfJobs   = 0x80000000
+	ProjectOfRuns   = 0x40000000
+	ProjectOfLogins = 0x60000000
 )
 
 // Counters of launches (struct gojail_launches).

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/site"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/gojail/store"
@@ -88,8 +89,8 @@ func (r *reader) readJob(of state.Job) {
 		r.AddProblem(err)
 		found.jails = append(found.jails, jail{holder.Jail(), joinVersions(versions)})
 	}
-	if len(found.jails) == 0 {
-		return
+	if len(found.jails) == 0 || strings.HasPrefix(of.ID, contract.LoginPrefix) {
+		return // the sessions of a user on a login node are no job
 	}
 	slices.SortFunc(found.jails, func(a, b jail) int {
 		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.version, b.version))

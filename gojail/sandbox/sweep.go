@@ -83,7 +83,14 @@ func (s *sweep) run() (SweepReport, error) {
 }
 
 func (s *sweep) tearDown(job string) error {
-	parent, err := teardown(s.state, s.config.Scratch, job, time.Now().Add(sweepLimit), func() error { return s.checkStillGone(job) })
+	until := time.Now().Add(sweepLimit)
+	var parent string
+	var err error
+	if isLogin(job) {
+		parent, err = endLogin(s.state, s.config.Scratch, job, until)
+	} else {
+		parent, err = teardown(s.state, s.config.Scratch, job, until, func() error { return s.checkStillGone(job) })
+	}
 	if err == nil {
 		s.state.ForgetEnded(job)
 	}
@@ -120,7 +127,7 @@ func Alive(s *state.State, c *config.Config) func(job string) bool {
 // findReasonToKeep returns why a job must be left alone, or "".
 func (s *sweep) findReasonToKeep(job string) (string, error) {
 	why, err := s.findProcess(job)
-	if why != "" || err != nil || strings.HasPrefix(job, "run-") {
+	if why != "" || err != nil || strings.HasPrefix(job, "run-") || isLogin(job) {
 		return why, err
 	}
 	return s.askController(job), nil
@@ -141,6 +148,9 @@ func (s *sweep) checkStillGone(job string) error {
 
 // findProcess looks for a process of the job on this node.
 func (s *sweep) findProcess(job string) (string, error) {
+	if isLogin(job) {
+		return findSession(s.state, job)
+	}
 	pid, run := strings.CutPrefix(job, "run-")
 	if !run {
 		return findStepd(s.config.Slurm.Spool, s.config.Node, job)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/gojail/state/statetest"
 	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/nstest"
@@ -225,6 +226,42 @@ func TestSweepOfRuns(t *testing.T) {
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []string{gone, "run-1"}, report.Removed)
 	assert.Equal(t, []string{fmt.Sprintf("job %s: gojail run (process %d) is running", live, os.Getpid())}, report.Kept)
+}
+
+// TestSweepOfLogins requires that the sandbox of a user's sessions stays while a session, its watcher or a process uses it.
+func TestSweepOfLogins(t *testing.T) {
+	nstest.NeedRoot(t)
+	w, _ := newSweep(t, nil)
+	lock := func(job, name string) {
+		held, err := filelock.Try(filepath.Join(w.state.JobDir(job), name))
+		require.NoError(t, err)
+		t.Cleanup(func() { held.Close() })
+		require.NoError(t, filelock.ShareFile(held))
+	}
+	for _, job := range []string{"login-1", "login-2", "login-3", "login-4"} {
+		w.addJob(t, job)
+	}
+	lock("login-1", contract.SessionsLock)
+	lock("login-2", contract.WatcherLock)
+	inside := exec.Command("sh", "-c", "unshare -m sleep 1000 & exec sleep 1000")
+	inside.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+	require.NoError(t, inside.Start())
+	t.Cleanup(func() { inside.Process.Kill(); inside.Wait() })
+	require.Eventually(t, func() bool { return (keeper{state.Record{PID: inside.Process.Pid}, true}).isInhabited() }, time.Minute, time.Millisecond)
+	statetest.AddRecord(t, w.state, "jobs/login-3/small", statetest.RecordOf(t, inside.Process.Pid))
+
+	report, err := w.run()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"login-4"}, report.Removed)
+	assert.Equal(t, []string{"job login-1: a session uses it", "job login-2: it stays a while after the last session", "job login-3: processes are in it"}, report.Kept)
+	for _, job := range []string{"login-1", "login-3"} {
+		require.NoError(t, EndLogin(w.state, w.config.Scratch, job, soon()))
+		assert.FileExists(t, w.state.JobDir(job)+"/small")
+	}
+	require.NoError(t, EndLogin(w.state, w.config.Scratch, "login-2", soon()))
+	assert.NoDirExists(t, w.state.JobDir("login-2"), "its watcher ends it")
+	assert.NoDirExists(t, w.config.Scratch+"/jobs/login-2")
+	assert.ErrorContains(t, EndLogin(w.state, w.config.Scratch, "17", soon()), `"17" is not the name of a login sandbox`)
 }
 
 func TestSweepOfZygotes(t *testing.T) {

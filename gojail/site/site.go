@@ -84,7 +84,7 @@ func Unknown(c *config.Config, accounts Accounts) []string {
 	for _, g := range groups {
 		list = append(list, fmt.Sprintf("group %s of session.exempt", g))
 	}
-	return list
+	return append(list, unknownInRules(c.Login.Rules, accounts)...)
 }
 
 // compile returns the text of the site file, in the format of docs/state.md. keys has each jail's key
@@ -106,6 +106,7 @@ func compile(c *config.Config, accounts Accounts, keys, filters map[string]strin
 	fmt.Fprintf(&b, "until %d\ndefault %s\nnone %s\n", until, c.Default, none)
 	fmt.Fprintf(&b, "deadline %d\nscratch %s\n", c.Deadline.Milliseconds(), c.Scratch)
 	fmt.Fprintln(&b, sessionLine(&c.Session, accounts))
+	writeLogin(&b, &c.Login, accounts)
 	for _, name := range c.JailNames() {
 		writeJail(c, &b, c.Jails[name], accounts, keys[name], filters[name])
 	}

@@ -65,6 +65,11 @@ none allow
 deadline 5000
 scratch /local/n1/gojail
 session node /bin/sh 700
+login 90000
+rule bare uid 5001
+rule bare uid 6000
+rule bare gid 700
+rule debian all 0
 jail bare
 key fedcba9876543210
 source /srv/jails/bare
@@ -125,7 +130,8 @@ func TestSiteIsCompiledAgainWhereAnAccountIsUnknown(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, text, "\nuntil 1060\n")
 	assert.Contains(t, text, "\naccess listed\nuid 5001\nend\n", "an unknown name opens nothing")
-	assert.Equal(t, []string{"user alice of jail debian", "group hpc of jail debian", "group hpc of session.exempt"}, Unknown(c, noAccounts()))
+	assert.Equal(t, []string{"user alice of jail debian", "group hpc of jail debian", "group hpc of session.exempt",
+		"user alice of login.rules", "group hpc of login.rules"}, Unknown(c, noAccounts()))
 }
 
 func TestSiteWithOnlyUnknownUsersIsClosed(t *testing.T) {
@@ -230,7 +236,7 @@ func FuzzSiteLines(f *testing.F) {
 		c.Slurm.Spool = spool
 		text, err := compile(c, noAccounts(), nil, nil, fixedTime)
 		require.NoError(t, err)
-		require.LessOrEqual(t, strings.Count(text, "\n"), 29, "no value makes a line of its own")
+		require.LessOrEqual(t, strings.Count(text, "\n"), 30, "no value makes a line of its own")
 	})
 }
 

@@ -47,12 +47,12 @@ func (s *State) Path() string { return s.path }
 
 // Job is a job with records in the state directory.
 type Job struct {
-	ID        string // Slurm's job id, or run-PID
+	ID        string // Slurm's job id, run-PID, or login-UID: the sessions of a user on a login node
 	Sandboxes []Record
 }
 
 // JobRule matches the name of a job. Files with other names are never removed.
-var JobRule = regexp.MustCompile(`^(run-)?[0-9]{1,20}$`)
+var JobRule = regexp.MustCompile(`^((run|login)-)?[0-9]{1,20}$`)
 
 // Jobs returns the jobs that have, or had, sandboxes on this node.
 func (s *State) Jobs() ([]Job, error) {

@@ -41,6 +41,7 @@ var verbs = map[string]func(*request) ([]mount.Tree, error){
 	"epilog": (*request).endJob,
 	"clean":  (*request).finishJob,
 	"boot":   (*request).sweepNode,
+	"logout": (*request).endLogin,
 }
 
 // request is a command line of gojail-launcher: VERB [name=value]...
@@ -231,7 +232,7 @@ func (r *request) finishJob() ([]mount.Tree, error) {
 		trashes = append(trashes, scratch)
 	}
 	failed := sandbox.EmptyTrash(trashes, r.words["job"], until)
-	if failed != nil {
+	if failed != nil && !strings.HasPrefix(r.words["job"], contract.LoginPrefix) { // the user may be back by now
 		state.NoteEnded(r.words["job"])
 	}
 	return nil, errors.Join(err, failed)

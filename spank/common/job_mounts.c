@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 int add_tree(struct gojail_tree *trees, uint32_t *count, int fd, const char *destination, uint32_t flags,
@@ -213,4 +214,36 @@ int job_show_script(const struct sandbox *sandbox, const struct jail *jail, cons
 	if (tree < 0 || (go && go->script(spec, tree, fault) < 0))
 		return -1;
 	return attach_in_namespace(sandbox->mnt, sandbox->root, spec->script, tree, fault);
+}
+
+bool job_has_munge(const struct sandbox *sandbox, const struct jail *jail)
+{
+	struct stat st;
+
+	return !jail->munge.path[0] || lstat(jail->munge.path, &st) < 0 || !S_ISSOCK(st.st_mode) || shows_same(sandbox->root, jail->munge.path);
+}
+
+/* Replaces what is mounted on a file of the current namespace by a detached tree: nothing can be mounted on a file that is removed. Returns 0, or -1 with errno. */
+static int replace_mount(int dir, const char *name, int tree)
+{
+	if (fchdir(dir) < 0 || (umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL))
+		return -1;
+	scoped_fd at = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	return at < 0 ? -1 : k_move_mount(tree, at);
+}
+
+int job_show_munge(const struct sandbox *sandbox, const struct jail *jail, struct fault *fault)
+{
+	struct visit visit = VISIT_NONE;
+	const char *name;
+	scoped_fd tree = open_munge_tree(jail);
+	scoped_fd dir = tree < 0 ? -1 : open_own_parent(sandbox->root, jail->munge.path, &name);
+
+	if (dir < 0)
+		return fault_set(fault, "cannot open %s in the jail: %s", jail->munge.path, strerror(errno));
+	if (visit_begin(&visit, fault) < 0)
+		return -1;
+	if (visit_enter(sandbox->mnt) < 0 || replace_mount(dir, name, tree) < 0)
+		fault_set(fault, "cannot show %s in the jail: %s", jail->munge.path, strerror(errno));
+	return visit_end(&visit, fault) < 0 || fault->text[0] ? -1 : 0;
 }

@@ -20,6 +20,12 @@ bool job_has_script(const struct sandbox *sandbox, const struct sandbox_spec *sp
 int job_show_script(const struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec, const struct sandbox_go *go,
 		    struct fault *fault);
 
+/* Reports whether the sandbox shows munge's socket as it is now, if munged runs: munged creates a new one whenever it starts. */
+bool job_has_munge(const struct sandbox *sandbox, const struct jail *jail);
+
+/* Shows munge's socket in a sandbox, in the place of an earlier one. Returns 0, or -1 with a fault. */
+int job_show_munge(const struct sandbox *sandbox, const struct jail *jail, struct fault *fault);
+
 /*
  * Adds a tree for the holder: a descriptor, and where to attach it or what the flags say. Returns 0 or -1; with a fault where there
  * are too many, without one where fd is -1.

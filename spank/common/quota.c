@@ -26,6 +26,8 @@ static uint32_t find_project(const char *job)
 {
 	if (strncmp(job, "run-", 4) == 0)
 		return GOJAIL_PROJECT_OF_RUNS ^ (uint32_t)strtoul(job + 4, NULL, 10);
+	if (strncmp(job, GOJAIL_LOGIN, strlen(GOJAIL_LOGIN)) == 0)
+		return GOJAIL_PROJECT_OF_LOGINS ^ (uint32_t)strtoul(job + strlen(GOJAIL_LOGIN), NULL, 10);
 	return GOJAIL_PROJECT_OF_JOBS ^ (uint32_t)strtoul(job, NULL, 10);
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <linux/mount.h>
@@ -45,6 +46,21 @@ static int parse_session(const char *value, struct session_rules *rules)
 	return 0;
 }
 
+/* Parses the value of the line "login", and passes over the lines "rule", which begin at *at. Returns 0, or -1 where another version wrote them. */
+static int parse_login(const char *value, const char **at, struct login_rules *rules)
+{
+	char rest[GOJAIL_NAME_MAX + 64], *end;
+	long linger = strtol(value, &end, 10);
+
+	if (end == value || *end || linger < 0 || linger > INT_MAX)
+		return -1;
+	rules->linger_ms = (int)linger;
+	rules->text = *at;
+	while (read_head_line(at, "rule", rest, sizeof(rest)))
+		;
+	return 0;
+}
+
 static int parse_head(struct site *site, const char *identity, const char *network)
 {
 	char value[GOJAIL_PATH_MAX], *end;
@@ -66,7 +82,8 @@ static int parse_head(struct site *site, const char *identity, const char *netwo
 		return -1;
 	site->deadline_ms = atoi(value);
 	if (site->deadline_ms <= 0 || !read_head_line(&at, "scratch", site->scratch, sizeof(site->scratch)) ||
-	    site->scratch[0] != '/' || !read_head_line(&at, "session", value, sizeof(value)) || parse_session(value, &site->session) < 0)
+	    site->scratch[0] != '/' || !read_head_line(&at, "session", value, sizeof(value)) || parse_session(value, &site->session) < 0 ||
+	    !read_head_line(&at, "login", value, sizeof(value)) || parse_login(value, &at, &site->login) < 0)
 		return -1;
 	site->jails = at;
 	/* A file that was cut short lacks its last line. */
@@ -177,6 +194,23 @@ static bool has_group(const struct user *user, gid_t gid)
 	for (int i = 0; i < user->ngroups; i++)
 		if (user->groups[i] == gid)
 			return true;
+	return false;
+}
+
+bool site_find_login(const struct site *site, const struct user *user, char *jail, size_t size)
+{
+	char value[GOJAIL_NAME_MAX + 64], name[GOJAIL_NAME_MAX + 1], kind[8];
+	const char *at = site->login.text;
+	unsigned id;
+
+	while (site->login.linger_ms && read_head_line(&at, "rule", value, sizeof(value))) {
+		if (sscanf(value, "%64s %7s %u", name, kind, &id) != 3)
+			continue;
+		if (strcmp(kind, "all") == 0 || (strcmp(kind, "uid") == 0 && id == user->uid) || (strcmp(kind, "gid") == 0 && has_group(user, id))) {
+			snprintf(jail, size, "%s", name);
+			return true;
+		}
+	}
 	return false;
 }
 

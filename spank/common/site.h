@@ -17,6 +17,12 @@ struct session_rules {
 	char exempt[GOJAIL_PATH_MAX]; /* gids, separated by commas; "-": none */
 };
 
+/* Sessions on a login node: the table [login]. */
+struct login_rules {
+	int linger_ms;    /* how long a sandbox stays after the last session; 0: this is no login node */
+	const char *text; /* the lines "rule", in the site's text */
+};
+
 /* The site file, checked to belong to the gojail.toml that is there now. */
 struct site {
 	char *text;
@@ -25,6 +31,7 @@ struct site {
 	int deadline_ms;
 	char scratch[GOJAIL_PATH_MAX];
 	struct session_rules session;
+	struct login_rules login;
 	const char *jails; /* the rest of the text */
 };
 
@@ -70,6 +77,9 @@ struct user {
 /* Reads the site file, which is compiled first where it is absent or out of date. Returns 0, or -1 with a fault. */
 int site_open(struct site *site, const struct node *node, struct fault *fault);
 void site_close(struct site *site);
+
+/* Finds the jail of a user's sessions on a login node, and writes its name. Reports whether there is one. */
+bool site_find_login(const struct site *site, const struct user *user, char *jail, size_t size);
 
 /* Replaces the MODE of --jail-root by what it means in this jail; "any" becomes the first mode that it allows. Returns 0, or -1 with a fault. */
 int site_resolve_root(const struct jail *jail, char *mode, size_t size, struct fault *fault);

@@ -8,6 +8,7 @@
 #include "common/syscalls.h"
 #include "launcher/command.h"
 #include "launcher/library.h"
+#include "launcher/login.h"
 #include "launcher/range.h"
 #include "launcher/sandbox_storage.h"
 #include "launcher/template.h"
@@ -125,7 +126,8 @@ static int read_user(struct user *user)
 	return library_word("uid")[0] && library_word("gid")[0] ? 0 : -1;
 }
 
-static int build_sandbox(const struct node *node, int64_t until, struct fault *fault)
+/* Builds the sandbox that the words name, or finds it. One that lasts may outlive munged, and is shown its new socket. Returns 0, or -1 with a fault. */
+static int build_sandbox(const struct node *node, bool lasting, int64_t until, struct fault *fault)
 {
 	static const struct sandbox_go go = {.trees = open_user_trees, .net = attach_net, .script = range_map_script};
 	struct sandbox built = SANDBOX_NONE;
@@ -145,7 +147,24 @@ static int build_sandbox(const struct node *node, int64_t until, struct fault *f
 	if (site_open(&site, node, fault) < 0 ||
 	    site_find_jail(&site, library_word("jail"), &spec.user, &jail, fault) < 0)
 		return -1;
-	return sandbox_build(&built, node, &site, &jail, &spec, &go, until, fault);
+	if (sandbox_build(&built, node, &site, &jail, &spec, &go, until, fault) < 0 ||
+	    (lasting && !job_has_munge(&built, &jail) && job_show_munge(&built, &jail, fault) < 0))
+		return -1;
+	sandbox_close(&built);
+	return 0;
+}
+
+/* Builds the sandbox of a user's sessions, if there is none, and has it watched. Returns 0, or -1 with a fault. */
+static int serve_login(const struct node *node, int64_t until, struct fault *fault)
+{
+	struct site site = {0};
+	struct user user;
+
+	if (read_user(&user) < 0)
+		return fault_set(fault, "login needs job=, uid= and gid=");
+	if (login_prepare(node, &site, library_word("job"), user.uid, until, fault) < 0 || build_sandbox(node, true, until, fault) < 0)
+		return -1;
+	return login_watch(node, &site, library_word("job"), fault);
 }
 
 static int run_command(const struct node *node, int64_t until, struct fault *fault)
@@ -193,6 +212,8 @@ int verb_run(const char *verb, const struct node *node, int64_t until, struct fa
 	if (strcmp(verb, "storage") == 0)
 		return sandbox_storage_ask(node, until, fault);
 	if (strcmp(verb, "sandbox") == 0)
-		return build_sandbox(node, until, fault);
+		return build_sandbox(node, false, until, fault);
+	if (strcmp(verb, "login") == 0)
+		return serve_login(node, until, fault);
 	return library_call_in_child(verb, until, fault);
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -20,7 +21,7 @@
 static bool is_known(const char *variable)
 {
 	static const char *const names[] = {"TERM=", "COLORTERM=", "LANG=", "LANGUAGE=", "TZ=", "SSH_ORIGINAL_COMMAND=", "SSH_CONNECTION=", "SSH_CLIENT=",
-					    "SSH_TTY=", "SSH_AUTH_SOCK=", "DISPLAY=", "XAUTHORITY=", "SLURM_JOB_ID="};
+					    "SSH_TTY=", "SSH_AUTH_SOCK=", "DISPLAY=", "XAUTHORITY=", "SLURM_JOB_ID=", "SLURM_JAIL="};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strncmp(variable, names[i], strlen(names[i])) == 0)
@@ -206,11 +207,16 @@ static int restore_limits(const struct caller *caller)
 	return 0;
 }
 
+enum { MEMORY_DEFAULT = 0 }; /* MPOL_DEFAULT of set_mempolicy(2) */
+
 int caller_leave(const struct caller *caller, struct fault *fault)
 {
 	if (setresgid(caller->gid, caller->gid, caller->gid) < 0 || setresuid(0, 0, 0) < 0)
 		return fault_set(fault, "cannot become root: %s", strerror(errno));
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* a change of ids has set it to fs.suid_dumpable */
+	/* execve(2) keeps both, and gojail-launcher may start a zygote, which serves all users. */
+	if (personality(PER_LINUX) < 0 || (syscall(SYS_set_mempolicy, MEMORY_DEFAULT, NULL, 0) < 0 && errno != ENOSYS && errno != EPERM))
+		return fault_set(fault, "cannot set the default personality and memory policy: %s", strerror(errno));
 	set_own_limits(caller);
 	set_own_priority(caller);
 	return keep_capabilities(NEEDED) == 0 ? 0 : fault_set(fault, "cannot drop capabilities: %s", strerror(errno));

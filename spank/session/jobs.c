@@ -64,6 +64,7 @@ static void choose_of_job(struct choice *choice, const struct node *node, const 
 			continue;
 		choice->made = made;
 		snprintf(choice->job, sizeof(choice->job), "%s", job);
+		snprintf(choice->title, sizeof(choice->title), "job %.16s", job);
 		snprintf(choice->name, sizeof(choice->name), "%s", entry->d_name);
 		snprintf(choice->jail, sizeof(choice->jail), "%.*s", (int)strcspn(entry->d_name, "+"), entry->d_name);
 	}

@@ -11,10 +11,11 @@
 #include <sys/types.h>
 
 struct choice {
-	char job[16];
+	char job[24];
 	char name[SANDBOX_NAME_MAX + 1]; /* the sandbox's name */
 	char jail[GOJAIL_NAME_MAX + 1];
-	int64_t made; /* time of its creation in nanoseconds; 0: no sandbox is chosen */
+	char title[40]; /* for people: which sandbox it is */
+	int64_t made;   /* time of its creation in nanoseconds; 0: no sandbox is chosen */
 };
 
 /*

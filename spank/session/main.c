@@ -9,9 +9,10 @@
  *                        place_check       fail unless this is root on the node itself
  *   root, whom the       caller_leave      eight capabilities are left; the user cannot signal or trace this process
  *   user cannot reach    place_find        find gojail, by nothing that the caller could choose
- *                        site_open         the site file; the one case in which gojail-launcher is started
+ *                        site_open         the site file; gojail-launcher is started if that is out of date
  *                        jobs_choose       by the real uid, and SLURM_JOB_ID among that user's own jobs
  *                        jobs_open         the namespaces of the holder
+ *                        login_open        on a login node instead of these two; gojail-launcher builds the sandbox of the first session
  *                        storage_await_job   whether the storage of the sandbox answers
  *                        fork              into the job's PID namespace
  *     the child, root    enter_sandbox     enter all other namespaces
@@ -26,7 +27,8 @@
  * root's; and archives and copies lose file capabilities. No name service, start-up file or locale of the jail is read before the uid is the
  * user's. The supplementary groups are the caller's and are never changed.
  *
- * No lock is taken, so that a session that hangs, or that its user stops, delays nobody.
+ * No lock is taken but a shared one of the user's own sandbox on a login node, so that a session that hangs, or that its user stops,
+ * delays nobody else.
  */
 #include "common/clock.h"
 #include "common/confine.h"
@@ -40,6 +42,7 @@
 #include "session/agent.h"
 #include "session/caller.h"
 #include "session/jobs.h"
+#include "session/login.h"
 #include "session/place.h"
 #include "session/shell.h"
 #include "session/wait.h"
@@ -72,6 +75,7 @@ struct session {
 	struct jail jail;
 	struct confine confine;
 	struct sandbox sandbox;
+	int lock; /* of login_open; -1: the sandbox is a job's */
 	char net_variables[65536];
 };
 
@@ -102,12 +106,12 @@ static void run_in_sandbox(struct session *session, char **argv, int terminal, i
 {
 	struct sandbox *sandbox = &session->sandbox;
 	struct pollfd gone = {.fd = sandbox->holder, .events = POLLIN};
-	struct program program = {.argv = argv, .jail = &session->jail, .job = session->choice.job, .variables = session->net_variables, .own_network = has_own_network(sandbox)};
+	struct program program = {.argv = argv, .jail = &session->jail, .job = session->lock < 0 ? session->choice.job : NULL, .variables = session->net_variables, .own_network = has_own_network(sandbox)};
 
 	if (wait_begin_session(terminal, fault) < 0 || enter_sandbox(sandbox, fault) < 0)
 		return;
 	if (poll(&gone, 1, 0) != 0) {
-		fault_set(fault, "job %s has just ended", session->choice.job);
+		fault_set(fault, "%s has just ended", session->choice.title);
 		return;
 	}
 	if ((session->jail.scope && domain_enter(domain, fault) < 0) ||
@@ -140,24 +144,43 @@ static pid_t fork_into(int namespace)
 	return child;
 }
 
-/* Starts the user's program in the sandbox, and ends with it. Returns only with a fault. */
-static void enter_job(struct session *session, char **argv, struct fault *fault)
+/* Opens the sandbox of the job that was chosen. Returns 0, or -1 with a fault. */
+static int open_job(struct session *session, struct fault *fault)
 {
-	int64_t until = clock_ms() + session->site.deadline_ms;
-	scoped_fd domain = -1;
 	static const struct user root;
-	int report[2], link[2], terminal;
-	pid_t child;
 
 	/* As root: the user may use the jail, or the job could not have a sandbox of it. */
 	if (site_find_jail(&session->site, session->choice.jail, &root, &session->jail, fault) < 0 ||
-	    confine_read(&session->confine, &session->node, &session->jail, fault) < 0 || (session->jail.scope && (domain = domain_open(fault)) < 0) ||
-	    jobs_open(&session->sandbox, &session->choice, &session->node, session->caller.uid, fault) < 0 || read_net_variables(session, fault) < 0)
+	    jobs_open(&session->sandbox, &session->choice, &session->node, session->caller.uid, fault) < 0)
+		return -1;
+	return read_net_variables(session, fault);
+}
+
+/* Opens, or builds, the sandbox of the user's sessions on this login node. Returns 0, or -1 with a fault. */
+static int open_login(struct session *session, struct fault *fault)
+{
+	session->lock = login_open(&session->sandbox, &session->choice, &session->node, &session->site, &session->caller, fault);
+	return session->lock < 0 ? -1 : 0;
+}
+
+/* Starts the user's program in the sandbox that open_sandbox opens, and ends with it. Returns only with a fault. */
+static void enter(struct session *session, int (*open_sandbox)(struct session *, struct fault *), char **argv, struct fault *fault)
+{
+	scoped_fd domain = -1;
+	int report[2], link[2], terminal;
+	int64_t until;
+	pid_t child;
+
+	if (open_sandbox(session, fault) < 0 || confine_read(&session->confine, &session->node, &session->jail, fault) < 0 ||
+	    (session->jail.scope && (domain = domain_open(fault)) < 0))
 		return;
+	until = clock_ms() + session->site.deadline_ms; /* building has a deadline of its own */
 	/* Without a key, storage_await_job does not replace a zygote that is stuck: that takes a lock, and only steps do it. */
 	session->jail.key[0] = '\0';
 	if (storage_await_job(&session->node, &session->jail, session->choice.job, session->choice.name, until, fault) < 0)
 		return;
+	if (session->lock >= 0)
+		login_refresh_munge(&session->sandbox, &session->choice, &session->node, &session->caller, &session->jail, until);
 	if (pipe2(report, O_CLOEXEC) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0) {
 		fault_set(fault, "cannot start the session: %s", strerror(errno));
 		return;
@@ -166,7 +189,7 @@ static void enter_job(struct session *session, char **argv, struct fault *fault)
 	child = fork_into(session->sandbox.pid);
 	if (child < 0) {
 		/* ENOMEM: process 1 of the PID namespace has ended (pid_namespaces(7)). */
-		fault_set(fault, "cannot start the session in job %s: %s", session->choice.job, errno == ENOMEM ? "it has just ended" : strerror(errno));
+		fault_set(fault, "cannot start the session in %s: %s", session->choice.title, errno == ENOMEM ? "it has just ended" : strerror(errno));
 		return;
 	}
 	if (child == 0) {
@@ -179,7 +202,7 @@ static void enter_job(struct session *session, char **argv, struct fault *fault)
 			    fault) < 0)
 		return;
 	caller_clear_deadline();
-	wait_for_end(child, &session->caller, link[0], fault);
+	wait_for_end(child, &session->caller, link[0], session->lock, fault);
 }
 
 /* Executes the user's shell on the node. Returns only with a fault. */
@@ -198,7 +221,8 @@ static void stay_on_node(struct session *session, char **argv, struct fault *fau
 static void begin_session(struct session *session, char **argv, struct fault *fault)
 {
 	struct site *site = &session->site;
-	int found;
+	struct fault at_login = {0};
+	int found, login;
 
 	caller_set_deadline(DEADLINE);
 	if (place_find(&session->node, fault) < 0 || site_open(site, &session->node, fault) < 0 ||
@@ -214,17 +238,25 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 		return;
 	}
 	found = jobs_choose(&session->choice, &session->node, session->caller.uid, caller_variable(&session->caller, "SLURM_JOB_ID"), fault);
-	if (found > 0)
-		enter_job(session, argv, fault);
-	else if (found == 0 && site->session.node_without_job)
+	if (found > 0) {
+		enter(session, open_job, argv, fault);
+		return;
+	}
+	/* On a login node, SLURM_JOB_ID may name a job elsewhere. */
+	login = login_choose(&session->choice, site, &session->caller, &session->jail, &at_login);
+	if (login != 0)
+		*fault = at_login;
+	if (login > 0)
+		enter(session, open_login, argv, fault);
+	else if (login == 0 && found == 0 && site->session.node_without_job)
 		stay_on_node(session, argv, fault);
-	else if (found == 0)
+	else if (login == 0 && found == 0)
 		fault_set(fault, "you have no job in a jail on this node; start a job, or a step of your job, on this node and connect again");
 }
 
 int main(int argc, char **argv)
 {
-	static struct session session = {.sandbox = SANDBOX_NONE};
+	static struct session session = {.sandbox = SANDBOX_NONE, .lock = -1};
 	struct fault fault = {0};
 
 	(void)argc; /* may be 0 in kernels before 5.18; argv ends with NULL all the same */

@@ -95,29 +95,31 @@ static void reap(pid_t child, const struct agent *agent)
 
 /* The descriptors of this process above the caller's three. */
 enum { LINK = 3,
-       SIGNALS = 4 };
+       SIGNALS = 4,
+       LOCK = 5 };
 
 /* Becomes the user, and closes root's descriptors. Opens what is needed before: the user's limits may allow no further descriptor. Returns 0, or -1 with a fault. */
-static int become_user(const struct caller *caller, int link, struct fault *fault)
+static int become_user(const struct caller *caller, int link, int lock, struct fault *fault)
 {
-	int signals;
+	int signals, end = lock < 0 ? LOCK : LOCK + 1;
 	sigset_t all;
 
 	sigfillset(&all);
-	link = fcntl(link, F_DUPFD_CLOEXEC, SIGNALS + 1);
+	link = fcntl(link, F_DUPFD_CLOEXEC, LOCK + 1);
 	signals = signalfd(-1, &all, SFD_CLOEXEC);
-	if (link < 0 || signals < 0 || (signals != SIGNALS && dup3(signals, SIGNALS, O_CLOEXEC) < 0) || dup3(link, LINK, O_CLOEXEC) < 0 ||
-	    syscall(SYS_close_range, SIGNALS + 1, ~0u, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+	signals = signals < 0 ? -1 : fcntl(signals, F_DUPFD_CLOEXEC, LOCK + 1);
+	if (link < 0 || signals < 0 || (lock >= 0 && lock != LOCK && dup3(lock, LOCK, O_CLOEXEC) < 0) || dup3(signals, SIGNALS, O_CLOEXEC) < 0 ||
+	    dup3(link, LINK, O_CLOEXEC) < 0 || syscall(SYS_close_range, end, ~0u, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return fault_set(fault, "cannot drop the privileges of root: %s", strerror(errno));
 	return caller_become(caller, fault);
 }
 
-void wait_for_end(pid_t child, const struct caller *caller, int link, struct fault *fault)
+void wait_for_end(pid_t child, const struct caller *caller, int link, int lock, struct fault *fault)
 {
 	struct signalfd_siginfo signal;
 	struct agent agent;
 
-	if (become_user(caller, link, fault) < 0)
+	if (become_user(caller, link, lock, fault) < 0)
 		return;
 	agent_take(&agent, caller, LINK);
 	close(LINK);

@@ -19,8 +19,9 @@ int wait_begin_session(int terminal, struct fault *fault);
 
 /*
  * Becomes the user for good, passes signals on to the child, and ends in the same way as the child: with its exit code, or by the
- * same signal. link is the socket on which the child sends what agent_take receives. Returns only with a fault.
+ * same signal. link is the socket on which the child sends what agent_take receives; lock, unless it is -1, a descriptor that
+ * stays open until then. Returns only with a fault.
  */
-void wait_for_end(pid_t child, const struct caller *caller, int link, struct fault *fault);
+void wait_for_end(pid_t child, const struct caller *caller, int link, int lock, struct fault *fault);
 
 #endif

@@ -11,8 +11,8 @@ import (
 )
 
 // listFindings returns the lines of `gojail check` about sessions.
-func (s *site) listFindings() (lines string) {
-	for line := range strings.Lines(s.Gojail("n1", "check").Stdout) {
+func (s *site) listFindings(node string) (lines string) {
+	for line := range strings.Lines(s.Gojail(node, "check").Stdout) {
 		if strings.Contains(line, " sessions: ") {
 			lines += line
 		}
@@ -45,7 +45,7 @@ func TestCheckLooksAtSSHD(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Zero(t, s.Root("sh", "-ec", "cp /etc/pam.d/sshd /root/pam; cat >"+conf+" <<E\n"+test.config+"E\n"+test.script).Code)
-			found := s.listFindings()
+			found := s.listFindings("n1")
 			require.Zero(t, s.Root("sh", "-ec", "mv /root/pam /etc/pam.d/sshd; chmod 4755 "+program).Code)
 			require.NoError(t, s.WriteConfig(configuration))
 			if test.want == "" {
@@ -54,4 +54,19 @@ func TestCheckLooksAtSSHD(t *testing.T) {
 			assert.Contains(t, found, test.want)
 		})
 	}
+}
+
+// TestCheckOfALoginNode covers what gojail check says of a login node, on which there are no jobs that adopt sessions.
+func TestCheckOfALoginNode(t *testing.T) {
+	s := sharedLoginNode(t, loginTable)
+	found := s.listFindings("login1")
+	assert.Contains(t, found, "a login node: sessions are in other, debian", found)
+	assert.NotContains(t, found, "pam_slurm_adopt", found)
+	assert.NotContains(t, s.listFindings("n1"), "a login node")
+	require.NoError(t, s.WriteConfig(strings.Replace(configuration, "[[jail.debian.user_mounts]]", "slurm = false\n[[jail.debian.user_mounts]]", 1)+loginTable))
+	assert.Contains(t, s.listFindings("login1"), "WARN  sessions: jail debian: users cannot start jobs from sessions")
+	require.Zero(t, s.Root("chmod", "755", program).Code)
+	found = s.listFindings("login1")
+	require.Zero(t, s.Root("chmod", "4755", program).Code)
+	assert.Contains(t, found, "FAIL  sessions: "+program+" is not set-user-ID root", found)
 }

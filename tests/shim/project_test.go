@@ -42,6 +42,7 @@ func TestProjectOfAFederationsJob(t *testing.T) {
 	}
 	projects := projectsOf(t, jobs...)
 	assert.Equal(t, []uint64{0x40000011, 0x40400000, 0x80000011}, projects[:3])
+	assert.Equal(t, []uint64{0x60001389}, projectsOf(t, "login-5001"))
 	whose := map[uint64]string{}
 	for i, project := range projects[2:] {
 		job := jobs[i+2]

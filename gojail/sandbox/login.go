@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/internal/filelock"
+)
+
+// isLogin reports whether a job is the sandbox of a user's sessions on a login node.
+func isLogin(job string) bool { return strings.HasPrefix(job, contract.LoginPrefix) }
+
+// EndLogin ends the sandbox of a user's sessions unless a session or another process is in it: then it does nothing.
+// Files of its /tmp are moved to the trash.
+func EndLogin(s *state.State, scratch, job string, until time.Time) error {
+	if !isLogin(job) {
+		return fmt.Errorf("%q is not the name of a login sandbox", job)
+	}
+	_, err := endLogin(s, scratch, job, until)
+	if is := new(backAgain); errors.As(err, &is) {
+		return nil
+	}
+	return err
+}
+
+// endLogin is teardown for the sandbox of a user's sessions. It holds the lock of the sessions until the end, so that
+// no session enters meanwhile, and returns backAgain if the sandbox is used.
+func endLogin(s *state.State, scratch, job string, until time.Time) (parent string, err error) {
+	var sessions *os.File
+	defer func() { sessions.Close() }() // Close of a nil file is an error that nobody needs
+	return teardown(s, scratch, job, until, func() error {
+		var err error
+		sessions, err = filelock.Try(filepath.Join(s.JobDir(job), contract.SessionsLock))
+		if errors.Is(err, filelock.ErrBusy) {
+			return &backAgain{"a session uses it"}
+		}
+		if err == nil && hasInhabitedSandbox(s, job) {
+			err = &backAgain{"processes are in it"}
+		}
+		return err
+	})
+}
+
+// hasInhabitedSandbox reports whether processes are in a sandbox of the job.
+func hasInhabitedSandbox(s *state.State, job string) bool {
+	records, err := s.Sandboxes(job)
+	return err != nil || slices.ContainsFunc(records, func(r state.Record) bool { return r.Alive && keeper{r, true}.isInhabited() })
+}
+
+// findSession returns why the sandbox of a user's sessions must be left alone, or "". A launcher that watches it ends it
+// in time (spank/launcher/login.c).
+func findSession(s *state.State, job string) (string, error) {
+	for _, lock := range []struct{ name, why string }{
+		{contract.SessionsLock, "a session uses it"},
+		{contract.WatcherLock, "it stays a while after the last session"},
+	} {
+		busy, err := isLocked(filepath.Join(s.JobDir(job), lock.name))
+		if busy || err != nil {
+			return lock.why, err
+		}
+	}
+	if hasInhabitedSandbox(s, job) {
+		return "processes are in it", nil
+	}
+	return "", nil
+}
+
+// isLocked reports whether a process holds the lock of a file, whose directory may be missing.
+func isLocked(path string) (bool, error) {
+	file, err := filelock.Try(path)
+	switch {
+	case errors.Is(err, filelock.ErrBusy):
+		return true, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return false, file.Close()
+}

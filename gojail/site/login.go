@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package site
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gojail/gojail/gojail/config"
+)
+
+// unknownInRules returns the users and groups of login rules that do not exist.
+func unknownInRules(rules []config.LoginRule, accounts Accounts) (list []string) {
+	for _, rule := range rules {
+		_, users := resolveAccounts(rule.Users, accounts.UID)
+		_, groups := resolveAccounts(rule.Groups, accounts.GID)
+		for _, u := range users {
+			list = append(list, fmt.Sprintf("user %s of login.rules", u))
+		}
+		for _, g := range groups {
+			list = append(list, fmt.Sprintf("group %s of login.rules", g))
+		}
+	}
+	return list
+}
+
+// writeLogin writes whether this node is a login node, how long a sandbox stays there after the last session, and
+// the jails of users and groups. The first line that names the user counts.
+func writeLogin(b *strings.Builder, login *config.Login, accounts Accounts) {
+	if !login.Here {
+		b.WriteString("login 0\n")
+		return
+	}
+	fmt.Fprintf(b, "login %d\n", login.Linger.Milliseconds())
+	for _, rule := range login.Rules {
+		uids, _ := resolveAccounts(rule.Users, accounts.UID)
+		gids, _ := resolveAccounts(rule.Groups, accounts.GID)
+		for _, id := range uids {
+			fmt.Fprintf(b, "rule %s uid %d\n", rule.Jail, id)
+		}
+		for _, id := range gids {
+			fmt.Fprintf(b, "rule %s gid %d\n", rule.Jail, id)
+		}
+		if len(rule.Users)+len(rule.Groups) == 0 {
+			fmt.Fprintf(b, "rule %s all 0\n", rule.Jail)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/login.h"
+
+#include "common/clock.h"
+#include "common/fd.h"
+#include "common/launch.h"
+#include "common/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#define PROCESS_NAME "gojail-watcher"
+#define CLEAN_MS (30 * 60 * 1000) /* for the files of /tmp, for which nobody waits */
+
+/* A sweep holds the watcher's lock for a moment, to see whether there is a watcher. */
+#define LOCK_MS 1000
+
+/* Runs the launcher's verb logout, which ends the sandbox unless it is used. Returns 0, or -1 with a fault. */
+static int log_out(const struct node *node, const char *name, int64_t until, struct fault *fault)
+{
+	struct launch launch;
+
+	launch_prepare(&launch, node, "logout", until);
+	launch_add_word(&launch, "job=%s", name);
+	return launch_run(&launch, node, until, fault);
+}
+
+/* Removes the files of the sandbox's /tmp, which are in the trash, without waiting for that. */
+static void remove_files(const struct node *node, const char *name)
+{
+	struct launch launch;
+
+	launch_prepare(&launch, node, "clean", clock_ms() + CLEAN_MS);
+	launch_add_word(&launch, "job=%s", name);
+	launch_detached(&launch);
+}
+
+/* Reports whether the scratch directory has files of the sandbox, and the state directory does not know it: the node was booted. */
+static bool has_leftover(const struct node *node, const struct site *site, const char *name)
+{
+	char state[GOJAIL_PATH_MAX + 64], scratch[GOJAIL_PATH_MAX + 64];
+
+	snprintf(state, sizeof(state), "%s/" GOJAIL_JOBS "/%s", node->state, name);
+	snprintf(scratch, sizeof(scratch), "%s/" GOJAIL_JOBS "/%s", site->scratch, name);
+	return access(state, F_OK) < 0 && access(scratch, F_OK) == 0;
+}
+
+int login_prepare(const struct node *node, struct site *site, const char *name, uid_t uid, int64_t until, struct fault *fault)
+{
+	char expected[32];
+
+	snprintf(expected, sizeof(expected), GOJAIL_LOGIN "%u", (unsigned)uid);
+	if (strcmp(name, expected))
+		return fault_set(fault, "login needs job=%s", expected);
+	if (site_open(site, node, fault) < 0)
+		return -1;
+	if (!site->login.linger_ms)
+		return fault_set(fault, "%s is not a login node: [login] of gojail.toml does not name it", node->name);
+	if (!has_leftover(node, site, name))
+		return 0;
+	if (log_out(node, name, until, fault) < 0)
+		return -1;
+	remove_files(node, name);
+	return 0;
+}
+
+/* Waits until no session has its lock. Returns 0, or -1 if the sandbox has been removed. */
+static int await_last_session(int dir)
+{
+	scoped_fd fd = openat(dir, GOJAIL_SESSIONS, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd < 0)
+		return -1;
+	while (flock(fd, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return -1;
+	return 0;
+}
+
+/* Reports whether a session has its lock. */
+static bool has_session(int dir)
+{
+	scoped_fd fd = openat(dir, GOJAIL_SESSIONS, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
+}
+
+static bool is_removed(int dir)
+{
+	struct stat st;
+
+	return fstat(dir, &st) < 0 || st.st_nlink == 0;
+}
+
+static void pause_for(int ms)
+{
+	for (int64_t until = clock_ms() + ms; clock_left(until) > 0;)
+		clock_pause_ms(clock_left(until) < 999 ? clock_left(until) : 999);
+}
+
+/* Ends the sandbox when no session has been in it for that long, and returns. */
+static void watch(const struct node *node, const struct site *site, const char *name, int dir)
+{
+	while (!is_removed(dir)) {
+		struct fault fault = {0};
+
+		if (await_last_session(dir) < 0)
+			return;
+		pause_for(site->login.linger_ms);
+		if (is_removed(dir) || has_session(dir))
+			continue;
+		if (log_out(node, name, clock_ms() + site->deadline_ms, &fault) < 0)
+			syslog(LOG_ERR, "gojail: the sandbox %s could not be removed, which is tried again: %s", name, fault.text);
+		else if (is_removed(dir))
+			remove_files(node, name);
+	}
+}
+
+int login_watch(const struct node *node, const struct site *site, const char *name, struct fault *fault)
+{
+	char path[GOJAIL_PATH_MAX + 64];
+	struct fault other = {0};
+	pid_t child;
+
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, name);
+	scoped_fd dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (dir < 0)
+		return errno == ENOENT ? 0 : fault_set(fault, "cannot open %s: %s", path, strerror(errno));
+	child = fork();
+	if (child < 0)
+		return fault_set(fault, "cannot start the process that ends the sandbox: %s", strerror(errno));
+	if (child > 0)
+		return 0;
+	close(GOJAIL_REPLY_FD); /* the reply is the parent's to give */
+	prctl(PR_SET_NAME, PROCESS_NAME);
+	scoped_fd lock = lock_until(dir, GOJAIL_WATCHER, clock_ms() + LOCK_MS, "the watcher", &other);
+	if (lock >= 0)
+		watch(node, site, name, dir);
+	_exit(0);
+}

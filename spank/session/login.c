@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/login.h"
+
+#include "common/clock.h"
+#include "common/fd.h"
+#include "common/job_find.h"
+#include "common/job_mounts.h"
+#include "common/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A sandbox may be ended between its start and the session's lock, if linger is short. */
+#define ATTEMPTS 5
+
+/* Returns the caller's uid and groups. */
+static struct user find_user(const struct caller *caller)
+{
+	static gid_t groups[65536];
+	int count = getgroups(sizeof(groups) / sizeof(groups[0]), groups);
+
+	return (struct user){.uid = caller->uid, .gid = caller->gid, .groups = groups, .ngroups = count < 0 ? 0 : count};
+}
+
+int login_choose(struct choice *choice, const struct site *site, const struct caller *caller, struct jail *jail, struct fault *fault)
+{
+	const char *wanted = caller_variable(caller, "SLURM_JAIL");
+	const struct user user = find_user(caller);
+
+	*choice = (struct choice){.made = 1};
+	if (!site_find_login(site, &user, choice->jail, sizeof(choice->jail)))
+		return 0;
+	if (wanted && strlen(wanted) > GOJAIL_NAME_MAX)
+		return fault_set(fault, "SLURM_JAIL: the name of a jail has at most %d characters", GOJAIL_NAME_MAX);
+	if (wanted && wanted[0])
+		snprintf(choice->jail, sizeof(choice->jail), "%s", wanted);
+	if (site_find_jail(site, choice->jail, &user, jail, fault) < 0)
+		return -1;
+	snprintf(choice->job, sizeof(choice->job), GOJAIL_LOGIN "%u", (unsigned)caller->uid);
+	snprintf(choice->name, sizeof(choice->name), "%s", choice->jail);
+	snprintf(choice->title, sizeof(choice->title), "the sandbox of your sessions");
+	return 1;
+}
+
+/* Builds the sandbox by a launcher. Returns 0, or -1 with a fault. */
+static int build_sandbox(const struct choice *choice, const struct node *node, const struct caller *caller, int64_t until, struct fault *fault)
+{
+	const struct user user = find_user(caller);
+	static char groups[65536];
+	struct launch launch;
+	size_t used = 0;
+
+	for (int i = 0; i < user.ngroups && used < sizeof(groups); i++)
+		used += (size_t)snprintf(groups + used, sizeof(groups) - used, "%s%u", i ? "," : "", (unsigned)user.groups[i]);
+	if (used >= sizeof(groups))
+		return fault_set(fault, "you are in %d groups, more than a session in a jail supports", user.ngroups);
+	launch_prepare(&launch, node, "login", until);
+	launch_add_word(&launch, "jail=%s", choice->jail);
+	launch_add_word(&launch, "job=%s", choice->job);
+	launch_add_word(&launch, "uid=%u", (unsigned)user.uid);
+	launch_add_word(&launch, "gid=%u", (unsigned)user.gid);
+	launch_add_word(&launch, "groups=%s", groups);
+	return launch_run(&launch, node, until, fault);
+}
+
+/* Opens the directory of the sandbox, if it is the user's. Returns -1 if there is none. */
+static int open_directory(const struct choice *choice, const struct node *node, uid_t uid)
+{
+	char path[GOJAIL_PATH_MAX + 64];
+	int dir;
+
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, choice->job);
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (dir >= 0 && !job_has_owner(dir, uid))
+		close_fd(&dir);
+	return dir;
+}
+
+/* Takes a shared lock on the sandbox in that directory. Returns it, or -1 if the sandbox has been ended meanwhile, or with a fault. */
+static int lock_sandbox(int dir, int64_t until, struct fault *fault)
+{
+	scoped_fd fd = openat(dir, GOJAIL_SESSIONS, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	struct stat st;
+	int lock;
+
+	if (fd < 0 && errno == ENOENT)
+		return -1;
+	if (fd < 0)
+		return fault_set(fault, "cannot open the lock of your sandbox: %s; is the state directory full or read-only?", strerror(errno));
+	while (flock(fd, LOCK_SH | LOCK_NB) < 0) {
+		if (clock_left(until) == 0)
+			return fault_set(fault, "your earlier sandbox is still being removed; try again");
+		clock_pause_ms(1);
+	}
+	if (fstat(fd, &st) < 0 || st.st_nlink == 0)
+		return -1;
+	lock = fd;
+	fd = -1;
+	return lock;
+}
+
+int login_open(struct sandbox *sandbox, const struct choice *choice, const struct node *node, const struct site *site, const struct caller *caller,
+	       struct fault *fault)
+{
+	int64_t until = clock_ms() + site->deadline_ms;
+	struct fault ended = {0};
+
+	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+		scoped_fd dir = open_directory(choice, node, caller->uid);
+		int lock = dir < 0 ? -1 : lock_sandbox(dir, until, fault);
+		struct record holder;
+
+		if (fault->text[0])
+			return -1;
+		if (lock >= 0 && sandbox_open_recorded(sandbox, dir, choice->name, &holder, &ended) == 0 && holder.uid == caller->uid &&
+		    (sandbox->root = record_get_fd(&holder, sandbox->holder, GOJAIL_ROOT_FD)) >= 0)
+			return lock;
+		sandbox_close(sandbox);
+		close_fd(&lock);
+		if (build_sandbox(choice, node, caller, until, fault) < 0)
+			return -1;
+	}
+	return fault_set(fault, "the sandbox of your sessions ended each time it was built; ask your administrator to run: gojail check");
+}
+
+void login_refresh_munge(const struct sandbox *sandbox, const struct choice *choice, const struct node *node, const struct caller *caller, const struct jail *jail,
+			 int64_t until)
+{
+	struct fault fault = {0};
+
+	if (!job_has_munge(sandbox, jail) && build_sandbox(choice, node, caller, until, &fault) < 0)
+		dprintf(STDERR_FILENO, "gojail: Slurm's commands may fail here, as munged was started again: %s\n", fault.text);
+}
