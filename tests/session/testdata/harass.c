@@ -4,10 +4,13 @@
  *
  *   harass traced PROGRAM ARGUMENT...       executes it as a traced process
  *   harass stop PROGRAM ROUNDS ARGUMENT...  starts it again and again; stops, traces and kills it at changing moments. Prints what it printed
+ *   harass step NUMBER UID PROGRAM ARGUMENT...
+ *                                           executes it as that user and stops it at that system call: prints its pid, and waits for its end
  *   harass look SECONDS                     tries to get hold of each process of root's that it sees, but process 1
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,6 +91,30 @@ static int stop(char **argv, int rounds)
 	return 0;
 }
 
+static int step(int number, int uid, char **argv)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		if (setgroups(0, NULL) < 0 || setresgid((gid_t)uid, (gid_t)uid, (gid_t)uid) < 0 || setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid) < 0)
+			_exit(98);
+		execv(argv[0], argv);
+		_exit(99);
+	}
+	/* Each system call stops it twice, when it begins and when it ends. */
+	for (int stops = 0; waitpid(child, &status, 0) == child && WIFSTOPPED(status) && stops < number; stops++)
+		ptrace(PTRACE_SYSCALL, child, 0, 0);
+	if (WIFSTOPPED(status)) {
+		dprintf(1, "stopped %d\n", (int)child);
+		ptrace(PTRACE_DETACH, child, 0, SIGSTOP);
+		waitpid(child, &status, 0);
+	}
+	dprintf(1, "ended %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+	return 0;
+}
+
 static int look(int seconds)
 {
 	time_t end = time(NULL) + seconds;
@@ -118,6 +145,8 @@ int main(int argc, char **argv)
 		argv[3] = argv[2];
 		return stop(argv + 3, rounds);
 	}
+	if (argc > 4 && strcmp(argv[1], "step") == 0)
+		return step(atoi(argv[2]), atoi(argv[3]), argv + 4);
 	if (argc > 2 && strcmp(argv[1], "look") == 0)
 		return look(atoi(argv[2]));
 	return 2;
