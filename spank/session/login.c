@@ -104,6 +104,14 @@ static int lock_sandbox(int dir, int64_t until, struct fault *fault)
 	return lock;
 }
 
+/* Reports whether a process watches the sandbox in that directory. It may have been killed. */
+static bool has_watcher(int dir)
+{
+	scoped_fd fd = openat(dir, GOJAIL_WATCHER, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
+}
+
 int login_open(struct sandbox *sandbox, const struct choice *choice, const struct node *node, const struct site *site, const struct caller *caller,
 	       struct fault *fault)
 {
@@ -117,6 +125,10 @@ int login_open(struct sandbox *sandbox, const struct choice *choice, const struc
 
 		if (fault->text[0])
 			return -1;
+		if (lock >= 0 && attempt == 0 && !has_watcher(dir) && build_sandbox(choice, node, caller, until, fault) < 0) {
+			close_fd(&lock);
+			return -1;
+		}
 		if (lock >= 0 && sandbox_open_recorded(sandbox, dir, choice->name, &holder, &ended) == 0 && holder.uid == caller->uid &&
 		    (sandbox->root = record_get_fd(&holder, sandbox->holder, GOJAIL_ROOT_FD)) >= 0)
 			return lock;

@@ -123,10 +123,17 @@ func TestLoginSandboxEnds(t *testing.T) {
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("gojail-launcher login")) == 0 }), "%v", s.Find("gojail-launcher login"))
 	requireOutput(t, "0", ssh("ls /tmp | wc -l"))
 
-	// The watcher is killed: a sweep ends the sandbox. What is left of before a boot goes with the next session.
-	for _, p := range s.Find("gojail-launcher login") {
-		require.Zero(t, s.Root("kill", "-9", "--", strconv.Itoa(p.Pid)).Code)
+	// The watcher is killed: the next session has another, or a sweep ends the sandbox. What is left of before a boot goes with the next session.
+	killWatchers := func() {
+		for _, p := range s.Find("gojail-launcher login") {
+			require.Zero(t, s.Root("kill", "-9", "--", strconv.Itoa(p.Pid)).Code)
+		}
 	}
+	killWatchers()
+	requireOutput(t, "", ssh("true"))
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return s.listLogins() == "" }), s.listLogins())
+	requireOutput(t, "", ssh("true"))
+	killWatchers()
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return strings.Contains(s.Gojail("login1", "sweep").Stdout, "removed job login-5001\n") }))
 	requireOutput(t, "", s.Root("sh", "-ec", "mkdir -p /var/lib/gojail/login1/jobs/login-5001/tmp/old; chown 5001 /var/lib/gojail/login1/jobs/login-5001"))
 	requireOutput(t, "0", ssh("ls /tmp | wc -l"))

@@ -61,7 +61,8 @@ holder), the users and the number of processes inside, and its state:
   gone      the holder has ended; the next step of the job gets another one
   damaged   the record cannot be read
 
-Steps of a job that differ in --jail-mount have different sandboxes.
+Steps of a job that differ in --jail-mount have different sandboxes. All
+sessions of a user on a login node share one, under the name login-UID.
 
 Then it lists the jails that are assembled on this node (their zygotes):
   current   the next job's sandbox comes from it
