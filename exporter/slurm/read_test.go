@@ -79,6 +79,9 @@ func TestNodeLines(t *testing.T) {
 	n, err = readNodeLine(node + "Reason=gojail: disk [slurm@2026-11-25T13:26:57] Comment=more [root@x]")
 	require.NoError(t, err)
 	assert.Equal(t, "gojail: disk slurm 2026-11-25 13:26:57 +0000 UTC", n.Reason+" "+n.ReasonUser+" "+n.ReasonTime.String())
+	n, err = readNodeLine(node + "Reason=as said [bob@2025-01-01T00:00:00] before [root@2026-11-25T13:26:57]")
+	require.NoError(t, err)
+	assert.Equal(t, "as said [bob@2025-01-01T00:00:00] before root", n.Reason+" "+n.ReasonUser)
 	n, err = readNodeLine(node + "Reason=" + strings.Repeat("é", 300) + "\xff\x01")
 	require.NoError(t, err)
 	assert.LessOrEqual(t, len(n.Reason), textMost)
@@ -126,6 +129,13 @@ func TestJobs(t *testing.T) {
 		assert.Equal(t, 1, j.Pending[InPartition{"main", "Dependency"}])
 		assert.GreaterOrEqual(t, j.Pending[InPartition{"main", "ReqNodeNotAvail"}], 401)
 	}
+}
+
+func TestUnknownStateOfJobs(t *testing.T) {
+	j, err := readJobs(strings.NewReader("BRAND_NEW|main||N/A|None\nOUT_OF_MEMORY|main|n1|N/A|OutOfMemory\n"))
+	require.NoError(t, err)
+	assert.Equal(t, map[string]int{Other: 1, "out_of_memory": 1}, j.States)
+	assert.Empty(t, j.Nodes)
 }
 
 // withoutLast makes up for the job that the recording of one release has and those of others have not.
