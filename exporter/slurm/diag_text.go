@@ -102,11 +102,15 @@ func (d *Diag) readValue(line string, values map[string]string) error {
 	if !found || key == "" {
 		return nil
 	}
-	if text = strings.TrimSpace(text); text == "N/A" {
-		return nil // there was no cycle
-	}
+	text = strings.TrimSpace(text)
 	if m := timeValue.FindStringSubmatch(text); m != nil {
 		text = m[1]
+		if text == "0" {
+			text = "N/A"
+		}
+	}
+	if text == "N/A" {
+		return nil // there was no cycle yet
 	}
 	value, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
