@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"reflect"
 	"time"
@@ -32,6 +33,15 @@ const interval = time.Hour
 // It returns when ctx ends, also if the storage does not answer.
 func Refresh(ctx context.Context, s *state.State, c *config.Config, must bool) error {
 	return refreshUntil(ctx, s, c, must, builderTimeout)
+}
+
+// RefreshWritten is Refresh on a node that has written a lease before. On another machine, such as a server on which jails
+// are built, it does nothing.
+func RefreshWritten(ctx context.Context, s *state.State, c *config.Config) error {
+	if _, err := os.Lstat(filepath.Join(s.Path(), leaseFile)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return Refresh(ctx, s, c, false)
 }
 
 func refreshUntil(ctx context.Context, s *state.State, c *config.Config, must bool, patience time.Duration) error {

@@ -94,10 +94,19 @@ func (s *Store) clockMargin() (time.Duration, error) {
 }
 
 // Users returns one text for each node that uses a version, for people.
-func (u *Survey) Users(v *Version) (list []string) {
+func (u *Survey) Users(v *Version) []string {
+	return u.listUsers(v, func(*Lease) string { return "" })
+}
+
+// DatedUsers is Users with the time of each node's lease: jobs that began since are not in it.
+func (u *Survey) DatedUsers(v *Version) []string {
+	return u.listUsers(v, func(l *Lease) string { return ", as of " + l.Asked.Local().Format(time.DateTime) })
+}
+
+func (u *Survey) listUsers(v *Version, more func(*Lease) string) (list []string) {
 	for _, l := range u.leases {
 		if words := l.listUses(v); len(words) > 0 {
-			list = append(list, l.Node+" ("+strings.Join(words, ", ")+")")
+			list = append(list, l.Node+" ("+strings.Join(words, ", ")+")"+more(l))
 		}
 	}
 	slices.Sort(list)

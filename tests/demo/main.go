@@ -121,7 +121,7 @@ var scenes = []scene{
 		user: "root", args: []string{"cat", "/srv" + longOutput}, goesOn: true, expects: "as built\n"},
 	{says: "Meanwhile, the administrator makes a new version of a changed copy,",
 		user: "root", args: []string{"gojail", "jail", "edit", "debian", "--", "sh", "-c", "echo changed >/etc/motd"}, goesOn: true},
-	{says: "and switches to it. It prints which nodes have the previous version.",
+	{says: "and switches to it. It prints who has the previous version.",
 		user: "root", args: []string{"gojail", "jail", "switch", "debian"}, goesOn: true},
 	{says: "The next job has the new version,",
 		user: "alice", args: []string{"srun", "--jail=debian", "cat", "/etc/motd"}, goesOn: true, expects: "changed\n"},

@@ -105,7 +105,8 @@ func TestVersionsOfAJail(t *testing.T) {
 	wrote("begun\n")
 	second := buildVersion(t, c, debianImage(t, c, "second\n"))
 	sees(t, c, "first\n") // a version that was built is not in use
-	assert.Equal(t, "jail debian: version "+second+" is current, it was "+first+"\nstill has "+first+": n1 (template of jail stored)\n", jailCommand(t, c, "switch", "debian", second))
+	assert.Regexp(t, "^jail debian: version "+second+" is current, it was "+first+"\nstill has "+first+`: n1 \(job `+job+`, (job \d+, )*template of jail stored\), as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n$`,
+		jailCommand(t, c, "switch", "debian", second), "the running job, and what the next one would get")
 	sees(t, c, "second\n")
 	assert.Contains(t, writeMetrics(t, c, "n1"), `gojail_job_info{jail="stored",job_id="`+job+`",node="n1",user="alice",version="`+first+`"} 1`)
 	assert.Contains(t, writeMetrics(t, c, "n1"), `version="`+second+`"} 1`, "of the template")

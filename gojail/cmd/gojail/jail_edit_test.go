@@ -9,11 +9,15 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/gojail/state/statetest"
 )
 
 // buildBusybox makes a version with busybox and many files the current one of jail debian. It returns the name of the version.
@@ -147,4 +151,24 @@ func TestSweepLeavesRunningEdits(t *testing.T) {
 	gone, err := lockEditDirectory(running.path)
 	require.NoError(t, err)
 	assert.Nil(t, gone)
+}
+
+// TestSwitchPrintsJobs: the switch asks this node again, so that a job that began since its last lease is not missing.
+func TestSwitchPrintsJobs(t *testing.T) {
+	s, dir := newStoreSite(t)
+	first := s.buildBusybox(t)
+	s.must(t, "jail", "build", "debian", "--from", "dir:"+s.root)
+	assert.NotContains(t, s.must(t, "jail", "switch", "debian"), "still has", "this machine has written no lease")
+	assert.NoDirExists(t, filepath.Join(s.dir, "state-n1"))
+	s.must(t, "jail", "rollback", "debian")
+	s.must(t, "sweep")
+
+	job := exec.Command("/bin/sleep", "1000")
+	job.Path, job.Dir, job.SysProcAttr = "/bin/sleep", "/", &syscall.SysProcAttr{Chroot: filepath.Join(dir, "debian/versions", first)}
+	require.NoError(t, job.Start())
+	t.Cleanup(func() { job.Process.Kill(); job.Wait() })
+	node, err := state.OpenState(filepath.Join(s.dir, "state-n1"))
+	require.NoError(t, err)
+	statetest.AddRecord(t, node, "jobs/17/stored", statetest.RecordOf(t, job.Process.Pid))
+	assert.Regexp(t, "\nstill has "+first+`: n1 \(job 17\), as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n$`, s.must(t, "jail", "switch", "debian"))
 }

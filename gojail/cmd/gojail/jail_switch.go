@@ -6,9 +6,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gojail/gojail/gojail/lease"
+	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/gojail/store"
 	"github.com/gojail/gojail/internal/tomlfile"
 )
@@ -21,7 +24,10 @@ func newJailSwitchCommand(j *jailCommand) *cobra.Command {
 The beginning of its name is enough. Running jobs keep the version they have.
 On NFS a node sees the switch within 60 s by default (acdirmax).
 
-It prints which nodes still have the previous version, according to their leases.`,
+It prints which templates and jobs still have the previous version, according to
+the leases of the nodes, with the time of each: a node writes its lease when a
+template is made and when its health is checked. Jobs that began since are not in
+it; "gojail jail ls NAME --json" lists the uses at a later time.`,
 		Example: `  gojail jail switch debian
   gojail jail switch debian 20261124-1523`,
 		Args:              cobra.RangeArgs(1, 2),
@@ -81,7 +87,8 @@ func printMoved(w io.Writer, name string, moved store.Moved) {
 	}
 }
 
-// printUsers prints the uses of the version that was current before, by the leases of the nodes.
+// printUsers prints the uses of the version that was current before, by the leases of the nodes. If this machine is a node,
+// it writes its own lease first.
 func (j *jailCommand) printUsers(w io.Writer, jail *store.Jail, moved store.Moved) {
 	if moved.From == "" || moved.From == moved.To {
 		return
@@ -94,12 +101,32 @@ func (j *jailCommand) printUsers(w io.Writer, jail *store.Jail, moved store.Move
 	if err != nil {
 		return
 	}
+	j.refreshOwnLease()
 	u, err := s.Survey(nil, store.DefaultExpiry)
 	if err != nil {
 		fmt.Fprintln(w, tomlfile.Printable(err.Error()))
 		return
 	}
-	for _, user := range u.Users(v) {
+	for _, user := range u.DatedUsers(v) {
 		fmt.Fprintf(w, "still has %s: %s\n", v.Version, tomlfile.Printable(user))
 	}
+}
+
+// refreshOwnLease writes the lease of this node, so that it names jobs that began since. A failure makes the answer older,
+// which its time shows.
+func (j *jailCommand) refreshOwnLease() {
+	c, err := j.loadConfig()
+	if err != nil {
+		return
+	}
+	if _, err := os.Lstat(j.State); err != nil {
+		return // no node
+	}
+	s, err := state.OpenState(j.State)
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leasePatience)
+	defer cancel()
+	lease.RefreshWritten(ctx, s, c)
 }
