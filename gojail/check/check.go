@@ -143,6 +143,7 @@ func (c *checker) checkNode() bool {
 		c.config = cfg
 	}
 	able := c.checkKernel()
+	c.checkCapabilities()
 	c.checkParts()
 	c.checkState()
 	if err != nil {

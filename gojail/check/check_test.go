@@ -308,7 +308,9 @@ func TestCheckOfMunge(t *testing.T) {
 		"start munged, correct munge = in [slurm], or write slurm = false in the jails"}
 	assert.Equal(t, missing, munge(""))
 	assert.Equal(t, missing, munge("AuthType=auth/munge\n"))
-	assert.Empty(t, munge("AuthType=auth/slurm\n"), "it has no munge at all")
+	assert.Equal(t, []string{"WARN  munge: AuthType=auth/slurm: srun and other commands of Slurm do not work inside a jail; use auth/munge, or write slurm = false in the jails"},
+		munge("AuthType=auth/slurm\n"))
+	assert.Empty(t, munge("AuthType=auth/none\n"), "it has no munge at all")
 }
 
 // A check that is killed leaves nothing: what it writes has no name.

@@ -116,6 +116,9 @@ func findPasswdUID(path, name string) (uint32, bool) {
 // (spank/common/job_mounts.c).
 func (c *checker) checkMunge(conf node.SlurmConf) {
 	if auth := conf.Values["authtype"]; auth != "" && auth != "auth/munge" {
+		if auth == "auth/slurm" {
+			c.warn("munge", "use auth/munge, or write slurm = false in the jails", "AuthType=auth/slurm: srun and other commands of Slurm do not work inside a jail")
+		}
 		return
 	}
 	var st unix.Stat_t
