@@ -378,7 +378,7 @@ func init() {
 		j, err := s.Jail("debian")
 		for i := 0; err == nil; i++ {
 			err = j.workOnce(fmt.Sprintf("%d-%d", os.Getpid(), i))
-			if err != nil && (strings.Contains(err.Error(), "has no version") || strings.Contains(err.Error(), "is the current one") || strings.Contains(err.Error(), "is being built by")) {
+			if err != nil && (strings.Contains(err.Error(), "has no version") || strings.Contains(err.Error(), "has no previous version") || strings.Contains(err.Error(), "is the current one") || strings.Contains(err.Error(), "is being built by")) {
 				err = nil // the other process was faster
 			}
 		}
