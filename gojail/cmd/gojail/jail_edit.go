@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -55,8 +54,8 @@ func (j *jailCommand) edit(cmd *cobra.Command, r *build.Request, args []string) 
 		return err
 	}
 	r.Source, r.By, r.Self = "edit", findAuthor(), unpackSelf
-	if len(args) > 1 {
-		r.Source += ": " + strings.Join(args[1:], " ")
+	if len(args) > 1 { // without arguments, which may be secrets: users can read the records
+		r.Source += ": " + args[1]
 	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
