@@ -101,6 +101,9 @@ const (
 	mountText = jailText + "[[jail.a.mounts]]\n"
 )
 
+// storeText is a configuration with a store, in table jail.a.
+const storeText = headText + "store = \"/s\"\n[jail.a]\nroot = \"store:a\"\n"
+
 // refusedConfigs are files with one mistake, and what is said about it.
 var refusedConfigs = map[string]struct{ text, want string }{
 	"no default":         {"", `default is missing: write the name of a jail`},
@@ -130,6 +133,12 @@ var refusedConfigs = map[string]struct{ text, want string }{
 	"root option":        {jailText + "options = [\"nouid\"]", `line 5: jail.a.options: unknown mount option "nouid"`},
 	"store":              {headText + "store = \"jails\"", `line 3: store: "jails": must be an absolute path`},
 	"root without store": {headText + "[jail.a]\nroot = \"store:a\"", `line 4: jail.a.root: "store:a": gojail.toml must say where the store is`},
+	"mount of a store":   {storeText + "[[jail.a.mounts]]\ndestination = \"/t\"\nsource = \"/s/tools/current\"", `line 6: [[jail.a.mounts]] number 1: source: "/s/tools/current" lies in the store, of which gojail jail gc keeps only what is the root of a jail; write a directory outside /s`},
+	"mount with dots":    {storeText + "[[jail.a.mounts]]\ndestination = \"/t\"\nsource = \"/s/../x\"", `number 1: source: "/s/../x"`},
+	"mount of all of it": {storeText + "[[jail.a.mounts]]\ndestination = \"/t\"\nsource = \"/s\"", `source: "/s" lies in the store`},
+	"overlay of a store": {storeText + "[[jail.a.mounts]]\ndestination = \"/t\"\ntype = \"overlay\"\noptions = [\"lowerdir=/x:/s/tools/versions/1\"]", `options: lowerdir: "/s/tools/versions/1" lies in the store`},
+	"users' of a store":  {storeText + "[[jail.a.user_mounts]]\nsource = \"/s/tools\"", `line 6: [[jail.a.user_mounts]] number 1: source: "/s/tools" lies in the store`},
+	"host of a store":    {storeText + "host = [\"/s/tools/current/bin\"]", `line 6: jail.a.host: "/s/tools/current/bin" lies in the store`},
 	"root out of store":  {headText + "store = \"/s\"\n[jail.a]\nroot = \"store:../a\"", `line 5: jail.a.root: "store:../a": write store: and the name`},
 	"deadline":           {headText + "deadline = \"soon\"", `line 3: deadline: "soon": write a time`},
 	"deadline too long":  {headText + "deadline = \"2h\"", `write a time from "100ms" to "10m"`},
@@ -195,6 +204,12 @@ func TestParseConfigRefuses(t *testing.T) {
 			assert.NotContains(t, err.Error(), "\n", "one line")
 		})
 	}
+}
+
+func TestMountsBesideTheStore(t *testing.T) {
+	c, err := ParseConfig(storeText+"host = [\"/sh\"]\n[[jail.a.mounts]]\ndestination = \"/t\"\nsource = \"/store\"\n[[jail.a.user_mounts]]\nsource = \"/shared\"", "")
+	require.NoError(t, err)
+	assert.Equal(t, "/s/a/current", c.Jails["a"].Root)
 }
 
 func TestJailNamesTheJailsThereAre(t *testing.T) {

@@ -49,6 +49,11 @@ func (s *source) parseMounts(c *Config, j *Jail) error {
 	if dst, twice := findDuplicate(all); twice {
 		errs = append(errs, fmt.Errorf("jail.%s: %q is the destination of two entries of mounts, local and host; remove one of them", j.Name, dst))
 	}
+	for _, path := range j.Host {
+		if err := c.refuseStored(path); err != nil {
+			errs = append(errs, s.refuse([]string{"jail", j.Name, "host"}, "%v", err))
+		}
+	}
 	for _, dir := range j.Local {
 		for _, other := range j.Local {
 			// Users can write to the outer directory: they could replace the inner one by a symlink.
@@ -89,7 +94,7 @@ func (c *Config) checkMount(j *Jail, m *Mount) error {
 		return fmt.Errorf("type: %q: write bind, tmpfs or overlay", m.Type)
 	}
 	if m.Type == "bind" {
-		if err := rootpath.CheckClean(m.Source); err != nil {
+		if err := c.checkSource(m.Source); err != nil {
 			return fmt.Errorf("source: %w", err)
 		}
 	} else if m.Source == "" {
@@ -100,7 +105,7 @@ func (c *Config) checkMount(j *Jail, m *Mount) error {
 			return fmt.Errorf("options: %w", err)
 		}
 	}
-	return checkOverlay(m)
+	return c.checkOverlay(m)
 }
 
 func checkOption(option string, words []string) error {
@@ -117,8 +122,8 @@ func checkOption(option string, words []string) error {
 	return nil
 }
 
-// checkOverlay requires the layers of an overlay to be clean, absolute paths.
-func checkOverlay(m *Mount) error {
+// checkOverlay requires the layers of an overlay to be clean, absolute paths outside the store.
+func (c *Config) checkOverlay(m *Mount) error {
 	if m.Type != "overlay" {
 		return nil
 	}
@@ -130,7 +135,7 @@ func checkOverlay(m *Mount) error {
 		}
 		found[name] = true
 		for _, dir := range strings.Split(value, ":") {
-			if err := rootpath.CheckClean(dir); err != nil {
+			if err := c.checkSource(dir); err != nil {
 				return fmt.Errorf("options: %s: %w", name, err)
 			}
 		}
@@ -148,7 +153,7 @@ func (c *Config) checkRule(j *Jail, rule UserRule) error {
 	if rule.Source == "" {
 		return fmt.Errorf("source is missing: write the directory that users may mount from")
 	}
-	if err := rootpath.CheckClean(rule.Source); err != nil {
+	if err := c.checkSource(rule.Source); err != nil {
 		return fmt.Errorf("source: %w", err)
 	}
 	if rule.Destination == "" {

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -46,6 +47,23 @@ func (s *source) setRoot(j *Jail, store string) error {
 		return s.refuse(key, "%v", err)
 	}
 	return nil
+}
+
+// checkSource refuses a path that cannot be the source of a mount.
+func (c *Config) checkSource(path string) error {
+	if err := rootpath.CheckClean(path); err != nil {
+		return err
+	}
+	return c.refuseStored(path)
+}
+
+// refuseStored refuses a path in the store as the source of a mount: leases name the roots of jails only, so that gojail jail gc
+// would remove its files under running jobs.
+func (c *Config) refuseStored(path string) error {
+	if c.Store == "" || !Under(path, c.Store) {
+		return nil
+	}
+	return fmt.Errorf("%q lies in the store, of which gojail jail gc keeps only what is the root of a jail; write a directory outside %s", path, c.Store)
 }
 
 // StandardJail returns a jail with the defaults of all keys.
