@@ -22,8 +22,8 @@
 //   - Device nodes follow Policy.Devices. A jail has its own /dev, so that none is needed.
 //   - Holes of files stay holes: blocks of zeros are not written.
 //
-// Memory does not depend on the sizes of files, nor on how long and how deep their names are. It grows by up to 120 bytes
-// for each directory of a layer, because their times are set at the end, and by up to 20 for each other entry, because
+// Memory does not depend on the sizes of files, nor on how long and how deep their names are. It grows by up to 140 bytes
+// for each directory of a layer, because their times are set at the end, and by up to 40 for each other entry, because
 // an opaque directory spares what its own layer brought. Limits.Entries limits both; directories that an archive implies
 // count. The names in an opaque directory are in memory together while it is emptied.
 //
