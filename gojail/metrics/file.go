@@ -27,14 +27,21 @@ func WriteFile(path string, text []byte) error {
 	if err == nil {
 		err = wholefile.Write(path, text, 0o644)
 	}
-	if err == nil {
-		return nil
+	if err != nil {
+		return fmt.Errorf("cannot write the metrics %s: %w", path, oneline.Cause(err))
 	}
-	about := ""
-	if info, e := os.Lstat(path); e == nil && isStale(info.ModTime(), time.Now()) && os.Remove(path) == nil {
-		about = "; the file, which was out of date, is removed"
+	return nil
+}
+
+// RemoveStale removes the file if it is out of date, after a run that failed with err, and returns err with a note of
+// that. It is for whatever kept the file from being replaced: a file that nobody replaces tells of ended jobs. Only a
+// file of that very name is removed, also where its directory is not root's.
+func RemoveStale(path string, err error) error {
+	if info, e := os.Lstat(path); e == nil && strings.HasSuffix(path, ".prom") && info.Mode().IsRegular() &&
+		isStale(info.ModTime(), time.Now()) && os.Remove(path) == nil {
+		return fmt.Errorf("%w; the file %s, which was out of date, is removed", err, path)
 	}
-	return fmt.Errorf("cannot write the metrics %s: %w%s", path, oneline.Cause(err), about)
+	return err
 }
 
 // isStale reports whether a file is older than staleAfter. One of the future was written before the clock was set

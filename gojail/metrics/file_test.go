@@ -59,11 +59,14 @@ func TestWriteFileOnAFullDisk(t *testing.T) {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Equal(t, "old 1\n", string(text), "whole, or not at all")
+	assert.Equal(t, unix.ENOSPC, RemoveStale(path, unix.ENOSPC), "it is of this minute")
+	assert.FileExists(t, path)
 	assert.NoFileExists(t, path+".new")
 
 	old := time.Now().Add(-2 * time.Minute)
 	require.NoError(t, os.Chtimes(path, old, old))
-	assert.ErrorContains(t, WriteFile(path, big), "no space left on device; the file, which was out of date, is removed")
+	err = RemoveStale(path, WriteFile(path, big))
+	assert.EqualError(t, err, "cannot write the metrics "+path+": no space left on device; the file "+path+", which was out of date, is removed")
 	assert.NoFileExists(t, path)
 	require.NoError(t, WriteFile(path, []byte("new 1\n")), "space again")
 }

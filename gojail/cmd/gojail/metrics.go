@@ -47,18 +47,14 @@ gojail_metrics_errors; the exit code is 1 only if the metrics cannot be written.
 			if err := errors.Join(makeAbsolute(&output), makeAbsolute(&mapping)); err != nil {
 				return err
 			}
-			s, err := state.OpenState(n.State)
-			if err != nil {
-				return err
-			}
 			if output == "" {
-				text, err := metrics.Render(n.readFacts(cmd, s, mapping))
-				if err == nil {
-					_, err = cmd.OutOrStdout().Write(text)
-				}
-				return err
+				return n.printMetrics(cmd, mapping)
 			}
-			return n.writeMetrics(cmd, s, output, mapping)
+			path := strings.ReplaceAll(output, "%n", n.Name)
+			if err := n.writeMetrics(cmd, path, mapping); err != nil {
+				return metrics.RemoveStale(path, err)
+			}
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&mapping, "dcgm-job-mapping", "", "the directory that dcgm-exporter reads jobs of GPUs from (its --hpc-job-mapping-dir)")
@@ -69,8 +65,25 @@ gojail_metrics_errors; the exit code is 1 only if the metrics cannot be written.
 // metricsPatience is how long another process that writes metrics of this node is waited for.
 const metricsPatience = 5 * time.Second
 
+// printMetrics writes the metrics to the standard output.
+func (n *localNode) printMetrics(cmd *cobra.Command, mapping string) error {
+	s, err := state.OpenState(n.State)
+	if err != nil {
+		return err
+	}
+	text, err := metrics.Render(n.readFacts(cmd, s, mapping))
+	if err == nil {
+		_, err = cmd.OutOrStdout().Write(text)
+	}
+	return err
+}
+
 // writeMetrics replaces the file, one process at a time.
-func (n *localNode) writeMetrics(cmd *cobra.Command, s *state.State, output, mapping string) error {
+func (n *localNode) writeMetrics(cmd *cobra.Command, output, mapping string) error {
+	s, err := state.OpenState(n.State)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), metricsPatience)
 	defer cancel()
 	path := filepath.Join(s.Path(), "metrics.lock")
@@ -83,7 +96,7 @@ func (n *localNode) writeMetrics(cmd *cobra.Command, s *state.State, output, map
 	if err != nil {
 		return err
 	}
-	return metrics.WriteFile(strings.ReplaceAll(output, "%n", n.Name), text)
+	return metrics.WriteFile(output, text)
 }
 
 // readFacts returns what is known of the node, writes the job mapping if one is wanted, and prints what is missing.
