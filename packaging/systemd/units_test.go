@@ -141,3 +141,15 @@ func TestNoDropInEndsSteps(t *testing.T) {
 		}
 	}
 }
+
+// TestMetricsNeedNoHome: systemd mounts no file system anew for the metrics that may be of a server that is away: with
+// ProtectHome=, a dead NFS server of /home keeps each run from starting.
+func TestMetricsNeedNoHome(t *testing.T) {
+	text, err := os.ReadFile("gojail-metrics.service")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		assert.NotContains(t, []string{"ProtectHome", "ReadOnlyPaths", "ReadWritePaths", "InaccessiblePaths", "TemporaryFileSystem", "RootDirectory"}, key)
+		assert.False(t, key == "ProtectSystem" && value == "strict", "it mounts all of / anew")
+	}
+}
