@@ -154,7 +154,7 @@ unit: ## what needs neither root nor Slurm, within two minutes
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(prometheus|session|slurm|escape|shim|storage$$|vm)|/spank/bridge') | CI= $(BUILD)/summary
 
-GO_TEST := $(GO) test -json -p 1 -count=1 -timeout 30m
+GO_TEST := $(GO) test -json -p 1 -count=1 -timeout 50m
 
 # The build comes after deps (Slurm's headers) and the tests after both.
 test: lint ## lint, and everything but the long suites, on a private Slurm
