@@ -3,6 +3,7 @@
 package slurm_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,6 +18,45 @@ import (
 
 // textfiles is a directory for the textfile collector.
 const textfiles = "/run/node-exporter"
+
+// findSetting returns what is between two texts in a file of the repository.
+func findSetting(t *testing.T, file, before, after string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../" + file)
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(text), before)
+	setting, _, ends := strings.Cut(rest, after)
+	require.True(t, found && ends, "%s: %s", file, before)
+	return setting
+}
+
+// TestMetricsBesideDebiansNodeExporter: with what the unit and docs/metrics.md say, where Debian's package has given
+// /var/lib/prometheus to an account: the file is written, and node_exporter, which is not root, reads it and its own.
+func TestMetricsBesideDebiansNodeExporter(t *testing.T) {
+	c := sharedCluster(t)
+	output := strings.ReplaceAll(findSetting(t, "packaging/systemd/gojail-metrics.service", "Environment=GOJAIL_METRICS=", "\n"), "%%", "%")
+	state := "/var/lib/" + findSetting(t, "packaging/systemd/gojail-metrics.service", "StateDirectory=", "\n")
+	argument := findSetting(t, "docs/metrics.md", `ARGS="`, `"`)
+	r := c.Root("sh", "-ec", "umask 022; mkdir -p /var/lib/prometheus/node-exporter "+state+"; chown 12345 /var/lib/prometheus; echo apt_upgrades 1 >/var/lib/prometheus/node-exporter/apt.prom")
+	require.Zero(t, r.Code, r)
+	t.Cleanup(func() { c.Root("rm", "-rf", "/var/lib/prometheus", filepath.Dir(state)) })
+	r = c.Gojail("n1", "metrics", output)
+	require.Zero(t, r.Code, r)
+
+	const listen = "127.0.0.1:9101"
+	ctx, cancel := context.WithCancel(t.Context())
+	exporter := c.Exec(ctx, harness.Command{User: harness.Alice, Args: []string{"prometheus-node-exporter", "--web.listen-address=" + listen, "--collector.disable-defaults", "--collector.textfile", argument}})
+	require.NoError(t, exporter.Start())
+	defer func() { cancel(); exporter.Wait() }()
+	var text string
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
+		text = c.Root("curl", "-s", "http://"+listen+"/metrics").Stdout
+		return text != ""
+	}))
+	assert.Contains(t, text, `gojail_metrics_errors{node="n1"} 0`)
+	assert.Contains(t, text, "apt_upgrades 1")
+	assert.Contains(t, text, "node_textfile_scrape_error 0")
+}
 
 // writeMetrics lets a node replace its file, and returns the text.
 func writeMetrics(t *testing.T, c *harness.Cluster, node string) string {

@@ -41,7 +41,7 @@ several slurmd on one machine only one of them may have GPUs.
 What cannot be read is told on the standard error and counted by the metric
 gojail_metrics_errors; the exit code is 1 only if the metrics cannot be written.`,
 		Example: `  gojail metrics
-  gojail metrics --output /var/lib/prometheus/node-exporter/gojail-%n.prom`,
+  gojail metrics --output /var/lib/gojail-metrics/node-exporter/gojail-%n.prom`,
 		Args: takeNoArgument("it prints the metrics of all jobs"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := errors.Join(makeAbsolute(&output), makeAbsolute(&mapping)); err != nil {
