@@ -56,6 +56,12 @@ func restoreLink(t *testing.T, b *testBed, tree string, before []string) {
 	}), "steps run again: %v", r)
 	assert.Equal(t, tree, strings.TrimSpace(r.Stdout))
 	requireUndisturbed(t, b)
+	requireNothingLeft(t, b, before)
+}
+
+// requireNothingLeft expects that soon nothing is on n1 that was not there before.
+func requireNothingLeft(t *testing.T, b *testBed, before []string) {
+	t.Helper()
 	var now []string
 	assert.True(t, harness.Poll(harness.Timeout, func() bool {
 		now = b.listLeftovers()
@@ -146,6 +152,49 @@ func TestServerAwayFromARunningJob(t *testing.T) {
 		require.Zero(t, b.cluster.Root("scancel", id).Code)
 		restoreLink(t, b, tree, before)
 	})
+}
+
+// TestJobEndsWhileTheServerIsAway: a job between its steps ends and leaves nothing on the node, though nothing of the
+// storage is in the caches.
+func TestJobEndsWhileTheServerIsAway(t *testing.T) {
+	forEachTree(t, func(t *testing.T, b *testBed, tree string) {
+		before := b.warmUp(t, tree)
+		id, step := b.allocateJob(t, tree)
+		requireOutput(t, tree, b.cluster.Run(harness.Alice, step("sh", "-c", "echo file >/tmp/file; cat /etc/gojail-jail")...))
+		assert.Greater(t, len(b.listLeftovers()), len(before), "the sandbox of the job")
+		dropCaches(t)
+		b.hosts["n1"].cutLink(t)
+		require.Zero(t, b.cluster.Root("scancel", id).Code)
+		requireUndisturbed(t, b)
+		requireNothingLeft(t, b, before)
+		restoreLink(t, b, tree, before)
+	})
+}
+
+// TestCancelledTaskThatWaitsForTheServer: a task that is killed while the kernel waits for the server ends at the latest
+// when that is back. If this is before slurmd gives up (UnkillableStepTimeout), the node is as before.
+func TestCancelledTaskThatWaitsForTheServer(t *testing.T) {
+	forEachTree(t, func(t *testing.T, b *testBed, tree string) {
+		before := b.warmUp(t, tree)
+		id, step := b.allocateJob(t, tree)
+		long := b.startCommand(t, step("sh", "-c", "echo runs; while read -r line; do cat /etc/gojail-jail; done"))
+		dropCaches(t) // so that the task's program must be read
+		b.hosts["n1"].cutLink(t)
+		long.tell("on")
+		require.True(t, harness.Poll(harness.Timeout, b.hasWaitingTask), "a task waits for the server: %s", long.out.String())
+		require.Zero(t, b.cluster.Root("scancel", id).Code)
+		restoreLink(t, b, tree, before)
+	})
+}
+
+// hasWaitingTask reports whether a shell or a cat, as a task of these tests is, waits without being interruptible.
+func (b *testBed) hasWaitingTask() bool {
+	for _, p := range b.cluster.Processes() {
+		if name := p.Status["Name"]; (name == "sh" || name == "cat") && strings.HasPrefix(p.Status["State"], "D") {
+			return true
+		}
+	}
+	return false
 }
 
 // TestCommandsWhileTheServerIsAway: no command of an administrator's hangs, and check names the storage.

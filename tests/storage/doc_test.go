@@ -8,6 +8,7 @@
 // host admin is root. Each has a jail of the same name and a directory of homes. What
 // one test needs beyond that is in the tree more.
 //
-// Server and nodes share one kernel, and so one clock: what a node with another time
-// makes of the server's cannot be seen here.
+// Server and nodes share one kernel, and so one clock. What compares the times of two
+// machines, the leases in a store of jails, is tested with leases whose time is moved
+// (TestCollectionOnNFS).
 package storage_test

@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -73,7 +75,25 @@ func (h *host) runGojail(args ...string) harness.Result { return h.runGojailOf(h
 
 // runGojailOf runs the gojail command of a node on this host.
 func (h *host) runGojailOf(node string, args ...string) harness.Result {
-	return h.runAsRoot(append([]string{"gojail", "--node=" + node, "--state=/run/gojail/%n"}, args...)...)
+	return h.cluster.Root(h.gojailCommand(node, args...)...)
+}
+
+// runGojailToItsEnd is runGojail without the time limit of other commands.
+func (h *host) runGojailToItsEnd(ctx context.Context, args ...string) harness.Result {
+	cmd := h.cluster.Exec(ctx, harness.Command{Args: h.gojailCommand(h.name, args...)})
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	r := harness.Result{}
+	if err := cmd.Run(); err != nil {
+		r.Code = max(cmd.ProcessState.ExitCode(), 1)
+	}
+	r.Stdout, r.Stderr = stdout.String(), stderr.String()
+	return r
+}
+
+// gojailCommand is the command line, for use in the machine, of the gojail command of a node on this host.
+func (h *host) gojailCommand(node string, args ...string) []string {
+	return slices.Concat(h.enterCommand(), []string{"gojail", "--node=" + node, "--state=/run/gojail/%n"}, args)
 }
 
 // readCounts are the requests of the mount on a path so far.

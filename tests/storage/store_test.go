@@ -4,7 +4,11 @@ package storage_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -107,4 +111,150 @@ func TestVersionsOnNFS(t *testing.T) {
 	for _, node := range harness.Nodes {
 		b.requireSwitch(t, node, "one", switched, 60*time.Second)
 	}
+}
+
+// stampLeases sets the time in the lease of each node, as a node whose clock differs from the server's writes it.
+func (b *testBed) stampLeases(t *testing.T, at time.Time) {
+	t.Helper()
+	files, err := filepath.Glob(b.serverPath("more/store/.nodes/*.json"))
+	require.NoError(t, err)
+	require.Len(t, files, len(harness.Nodes))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var lease map[string]any
+		require.NoError(t, json.Unmarshal(text, &lease))
+		lease["asked"] = at
+		text, err = json.Marshal(lease)
+		require.NoError(t, err)
+		require.NoError(t, errors.Join(os.WriteFile(file+".new", text, 0o644), os.Rename(file+".new", file)))
+	}
+}
+
+// sweepNodes lets each node write its lease.
+func (b *testBed) sweepNodes(t *testing.T) {
+	t.Helper()
+	for _, node := range harness.Nodes {
+		r := b.hosts[node].runGojail("sweep")
+		require.Zero(t, r.Code, r)
+	}
+}
+
+// TestCollectionOnNFS: a version that another node has for a job, by its lease, is not removed, though the nodes' root is
+// nobody on the storage; nor is one that a node may have, whose clock differs from the server's by up to 5 minutes.
+func TestCollectionOnNFS(t *testing.T) {
+	b := sharedBed(t)
+	b.makeStore(t, "rw,root_squash", 11)
+	admin := b.hosts["admin"]
+	nodes := b.serverPath("more/store/.nodes")
+	require.NoError(t, errors.Join(os.Mkdir(nodes, 0o755), os.Chown(nodes, 65534, 65534))) // as docs/jails.md has it
+	first := b.buildVersion(t, admin, "one")
+	admin.runJail(t, "switch", "small")
+	for _, node := range harness.Nodes {
+		waitForOutput(t, "one", b.catVersion("stored", node))
+	}
+	old := b.startStep(t, "stored")
+	id := strings.TrimSpace(b.cluster.Root("squeue", "-h", "-o", "%i").Stdout)
+	b.buildVersion(t, admin, "two")
+	assert.Contains(t, admin.runJail(t, "switch", "small"), "still has "+first+": n1 (job "+id+", template of jail stored), as of ")
+	switched := time.Now()
+	for _, node := range harness.Nodes {
+		b.requireSwitch(t, node, "two", switched, 60*time.Second)
+	}
+	collect := func() string { return admin.runJail(t, "gc", "small", "--keep", "0") }
+	b.sweepNodes(t)
+	kept := "kept version " + first + " of jail small: "
+	assert.Equal(t, kept+"in use on n1 (job "+id+")\n", collect())
+	old.tell("cat /etc/gojail-jail")
+	old.waitForLine(t, "one")
+	assert.NoError(t, old.end(), old.out.String())
+	require.True(t, b.waitForNoJob())
+	for _, c := range []struct {
+		after time.Duration // the switch, in the leases
+		want  string
+	}{
+		{0, "has not written a lease since the last switch and the 5m0s for clocks that differ"},
+		{4 * time.Minute, "has not written a lease since the last switch and the 5m0s for clocks that differ"},
+		{3 * time.Hour, "its clock is "},
+		{5*time.Minute + 10*time.Second, "removed version " + first + " of jail small"},
+	} {
+		b.sweepNodes(t)
+		b.stampLeases(t, switched.Add(c.after))
+		assert.Contains(t, collect(), c.want, "leases written %v after the switch", c.after)
+	}
+	for _, node := range harness.Nodes {
+		requireOutput(t, "two", b.catVersion("stored", node)())
+	}
+}
+
+// startEdit builds two versions and edits the first on n1, which copies it slowly. It returns during the copy, when
+// n2 has switched to the second; ended gets what the command printed.
+func (b *testBed) startEdit(t *testing.T, fsid int) (first, second string, ended chan harness.Result) {
+	t.Helper()
+	b.makeStore(t, "rw,no_root_squash", fsid)
+	n1, n2 := b.hosts["n1"], b.hosts["n2"]
+	first = b.buildVersion(t, n2, "one")
+	n2.runJail(t, "switch", "small", first)
+	second = b.buildVersion(t, n2, "two")
+	require.NoError(t, n1.client.Delay(20*time.Millisecond))
+	ended = make(chan harness.Result, 1)
+	go func() {
+		ended <- n1.runGojailToItsEnd(t.Context(), "jail", "edit", "small", "--", "sh", "-c", "echo edited >/etc/gojail-jail")
+	}()
+	var copied []string
+	require.True(t, harness.Poll(2*harness.Timeout, func() bool {
+		copied, _ = filepath.Glob(b.serverPath("more/store/small/work/build-*/tree/usr"))
+		return len(copied) > 0 || len(ended) > 0
+	}))
+	require.NoError(t, n1.client.Delay(400*time.Millisecond)) // from now on it takes very long
+	require.Empty(t, ended, "the copy is being made")
+	n2.runJail(t, "switch", "small", second)
+	return first, second, ended
+}
+
+var builtVersion = regexp.MustCompile(`built version (\S+) of jail small`)
+
+// TestEditOnNFS: while a node copies the version that it edits, no other node removes it, nor builds.
+func TestEditOnNFS(t *testing.T) {
+	b := sharedBed(t)
+	first, _, ended := b.startEdit(t, 12)
+	n1, n2 := b.hosts["n1"], b.hosts["n2"]
+	requireRefused(t, "version "+first+" is being copied by gojail jail edit; wait for its end", n2.tryJail("rm", "small", first, "--force"))
+	requireRefused(t, "is being built by", n2.tryJail("edit", "small", "--", "true"))
+	require.Empty(t, ended, "the copy was being made")
+	require.NoError(t, n1.client.Restore())
+	r := <-ended
+	require.Zero(t, r.Code, r)
+	found := builtVersion.FindStringSubmatch(r.Stdout)
+	require.Len(t, found, 2, r)
+	assert.Equal(t, fmt.Sprintf("removed version %s of jail small\n", first), n2.runJail(t, "rm", "small", first, "--force"))
+	n2.runJail(t, "switch", "small", found[1])
+	waitForOutput(t, "edited", b.catVersion("stored", "n2"))
+}
+
+// TestEditorThatIsCutOff: the server forgets the locks of a node that it does not hear of. Others go on, and what that node
+// does when it is back changes nothing.
+func TestEditorThatIsCutOff(t *testing.T) {
+	b := sharedBed(t)
+	first, second, ended := b.startEdit(t, 13)
+	n1, n2 := b.hosts["n1"], b.hosts["n2"]
+	require.NoError(t, n1.client.Cut())
+	var r harness.Result
+	require.True(t, harness.Poll(2*harness.Timeout, func() bool {
+		r = n2.tryJail("rm", "small", first, "--force")
+		return r.Code == 0
+	}), r)
+	require.NoError(t, n1.client.Restore())
+	r = <-ended
+	assert.NotZero(t, r.Code, r)
+	assert.Contains(t, r.Stderr, "there is no new version of jail small", r)
+	third := b.buildVersion(t, n2, "three") // a change, which removes what the edit left
+	left, err := filepath.Glob(b.serverPath("more/store/small/work/*"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
+	list := n2.runJail(t, "ls", "small")
+	assert.NotContains(t, list, first)
+	assert.Contains(t, list, second)
+	assert.Contains(t, list, third)
+	waitForOutput(t, "two", b.catVersion("stored", "n2"))
 }
