@@ -72,7 +72,20 @@ int login_prepare(const struct node *node, struct site *site, const char *name, 
 	return 0;
 }
 
-/* Waits until no session has its lock. Returns 0, or -1 if the sandbox has been removed. */
+static bool is_removed(int dir)
+{
+	struct stat st;
+
+	return fstat(dir, &st) < 0 || st.st_nlink == 0;
+}
+
+static void pause_for(int ms)
+{
+	for (int64_t until = clock_ms() + ms; clock_left(until) > 0;)
+		clock_pause_ms(clock_left(until) < 999 ? clock_left(until) : 999);
+}
+
+/* Waits until no session has its lock. Returns 0, or -1 if it cannot be waited for now. */
 static int await_last_session(int dir)
 {
 	scoped_fd fd = openat(dir, GOJAIL_SESSIONS, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -93,17 +106,12 @@ static bool has_session(int dir)
 	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
 }
 
-static bool is_removed(int dir)
+/* Returns when the last session began, on the clock of files; 0 if that is not known. */
+static int64_t find_last_begin(int dir)
 {
 	struct stat st;
 
-	return fstat(dir, &st) < 0 || st.st_nlink == 0;
-}
-
-static void pause_for(int ms)
-{
-	for (int64_t until = clock_ms() + ms; clock_left(until) > 0;)
-		clock_pause_ms(clock_left(until) < 999 ? clock_left(until) : 999);
+	return fstatat(dir, GOJAIL_SESSIONS, &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0 : (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 }
 
 /* Ends the sandbox when no session has been in it for that long, and returns. */
@@ -111,11 +119,15 @@ static void watch(const struct node *node, const struct site *site, const char *
 {
 	while (!is_removed(dir)) {
 		struct fault fault = {0};
+		int64_t began;
 
-		if (await_last_session(dir) < 0)
-			return;
+		if (await_last_session(dir) < 0) {
+			pause_for(1000); /* the state directory is full, or the sandbox has been removed */
+			continue;
+		}
+		began = find_last_begin(dir);
 		pause_for(site->login.linger_ms);
-		if (is_removed(dir) || has_session(dir))
+		if (is_removed(dir) || has_session(dir) || find_last_begin(dir) != began)
 			continue;
 		if (log_out(node, name, clock_ms() + site->deadline_ms, &fault) < 0)
 			syslog(LOG_ERR, "gojail: the sandbox %s could not be removed, which is tried again: %s", name, fault.text);

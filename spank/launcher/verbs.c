@@ -24,6 +24,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <syslog.h>
 #include <unistd.h>
 
 /*
@@ -136,6 +137,7 @@ static int build_sandbox(const struct node *node, bool lasting, int64_t until, s
 				    .root = library_word("root")[0] ? library_word("root") : NULL};
 	struct site site = {0};
 	struct jail jail;
+	struct fault ignored = {0};
 	int known = read_user(&spec.user);
 
 	snprintf(spec.job, sizeof(spec.job), "%s", library_word("job"));
@@ -147,9 +149,10 @@ static int build_sandbox(const struct node *node, bool lasting, int64_t until, s
 	if (site_open(&site, node, fault) < 0 ||
 	    site_find_jail(&site, library_word("jail"), &spec.user, &jail, fault) < 0)
 		return -1;
-	if (sandbox_build(&built, node, &site, &jail, &spec, &go, until, fault) < 0 ||
-	    (lasting && !job_has_munge(&built, &jail) && job_show_munge(&built, &jail, fault) < 0))
+	if (sandbox_build(&built, node, &site, &jail, &spec, &go, until, fault) < 0)
 		return -1;
+	if (lasting && !job_has_munge(&built, &jail) && job_show_munge(&built, &jail, &ignored) < 0)
+		syslog(LOG_WARNING, "gojail: %s", ignored.text); /* the session goes on without Slurm's commands; the next one tries again */
 	sandbox_close(&built);
 	return 0;
 }

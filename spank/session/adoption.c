@@ -40,7 +40,10 @@ static const char *find_sluid(const char *cgroups)
 	return NULL;
 }
 
-/* Reports whether a process is a slurmstepd of root's in the cgroups of that SLUID, and writes the number of its job. */
+/*
+ * Reports whether a process is a slurmstepd of root's in the cgroups of that SLUID, and writes the number of its job. The command line, which
+ * is in the memory of a process that may hang, is read of no process in other cgroups.
+ */
 static bool is_stepd_of(int process, const char *sluid, char *job, size_t size)
 {
 	static const char title[] = "slurmstepd: ["; /* and JOB.STEP] */
@@ -48,11 +51,13 @@ static bool is_stepd_of(int process, const char *sluid, char *job, size_t size)
 	const char *other;
 	struct stat st;
 
-	if (fstat(process, &st) < 0 || st.st_uid != 0 || read_beginning(process, "cmdline", text, sizeof(text)) <= 0 ||
-	    strncmp(text, title, sizeof(title) - 1))
+	if (fstat(process, &st) < 0 || st.st_uid != 0 || read_beginning(process, "cgroup", text, sizeof(text)) <= 0 || !(other = find_sluid(text)) ||
+	    strncmp(other, sluid, SLUID_LENGTH) != 0)
+		return false;
+	if (read_beginning(process, "cmdline", text, sizeof(text)) <= 0 || strncmp(text, title, sizeof(title) - 1) != 0)
 		return false;
 	snprintf(job, size, "%.*s", (int)strspn(text + sizeof(title) - 1, "0123456789"), text + sizeof(title) - 1);
-	return read_beginning(process, "cgroup", text, sizeof(text)) > 0 && (other = find_sluid(text)) && strncmp(other, sluid, SLUID_LENGTH) == 0;
+	return true;
 }
 
 /* Writes the number of the job whose slurmstepd is in the cgroups of that SLUID. Reports whether there is one. */

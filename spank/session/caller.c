@@ -88,9 +88,17 @@ static int read_priority(struct caller *caller, struct fault *fault)
 	return 0;
 }
 
+/*
+ * The kernel's default, in nanoseconds. The caller's outlives the set-user-ID bit and would let no timeout end, neither here nor in the
+ * zygote that gojail-launcher may start.
+ */
+#define TIMER_SLACK 50000
+
 int caller_read(struct caller *caller, struct fault *fault)
 {
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	caller->slack = (unsigned long)syscall(SYS_prctl, PR_GET_TIMERSLACK, 0, 0, 0, 0);
+	prctl(PR_SET_TIMERSLACK, TIMER_SLACK, 0, 0, 0);
 	drop_signals();
 	take_variables(caller);
 	caller->uid = getuid();
@@ -303,6 +311,7 @@ int caller_become(const struct caller *caller, struct fault *fault)
 	if (restore_priority(caller) < 0)
 		return fault_set(fault, "cannot restore the priority: %s", strerror(errno));
 	umask(caller->mask);
+	prctl(PR_SET_TIMERSLACK, caller->slack, 0, 0, 0);
 	if (setresgid(caller->gid, caller->gid, caller->gid) < 0 || setresuid(caller->uid, caller->uid, caller->uid) < 0 || !is_user_for_good(caller))
 		return fault_set(fault, "cannot become user %u: %s", (unsigned)caller->uid, strerror(errno));
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

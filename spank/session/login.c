@@ -99,6 +99,7 @@ static int lock_sandbox(int dir, int64_t until, struct fault *fault)
 	}
 	if (fstat(fd, &st) < 0 || st.st_nlink == 0)
 		return -1;
+	futimens(fd, NULL); /* the watcher waits anew from the end of this session */
 	lock = fd;
 	fd = -1;
 	return lock;

@@ -90,8 +90,9 @@ func TestSessionInACgroupNamedBySLUID(t *testing.T) {
 		return s.Root("sh", "-ec", setup+"echo 0 >$g/"+group+"/cgroup.procs; exec setpriv --reuid=5001 --regid=5001 --clear-groups "+program+" -c 'echo $SLURM_JOB_ID'")
 	}
 	start := func(user, group, job string) {
+		others := len(s.Find("slurmstepd: [" + job + ".extern] 7007"))
 		s.startInBackground(t, "root", "sh", "-ec", setup+"echo 0 >$g/"+group+"/cgroup.procs; exec setpriv --reuid="+user+" --clear-groups bash -c 'exec -a \"slurmstepd: ["+job+".extern]\" sleep 7007'")
-		require.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("slurmstepd: ["+job+".extern] 7007")) > 0 }))
+		require.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("slurmstepd: ["+job+".extern] 7007")) > others }))
 	}
 	requireOutput(t, newer, session("s43XM7YPKHYZ00/step_extern/user"))
 	start("5001", "s43XM7YPKHYZ00/step_extern/user", older)

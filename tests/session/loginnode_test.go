@@ -123,6 +123,13 @@ func TestLoginSandboxEnds(t *testing.T) {
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("gojail-launcher login")) == 0 }), "%v", s.Find("gojail-launcher login"))
 	requireOutput(t, "0", ssh("ls /tmp | wc -l"))
 
+	// A session that begins and ends while the watcher pauses counts as well.
+	requireOutput(t, "", ssh("echo kept >/tmp/file"))
+	time.Sleep(2500 * time.Millisecond)
+	requireOutput(t, "", ssh("true"))
+	time.Sleep(2500 * time.Millisecond)
+	requireOutput(t, "kept", ssh("cat /tmp/file"))
+
 	// The watcher is killed: the next session has another, or a sweep ends the sandbox. What is left of before a boot goes with the next session.
 	killWatchers := func() {
 		for _, p := range s.Find("gojail-launcher login") {

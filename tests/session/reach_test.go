@@ -72,7 +72,10 @@ func TestPriorityOfTheCaller(t *testing.T) {
 	want := s.runAsAlice("taskset 1 chrt -i 0 nice -n 19 ionice -c 3 bash -c '" + own + "'").Stdout
 	require.Equal(t, "19 idle 1 SCHED_IDLE\n", want)
 	assert.Equal(t, want, s.runAsAlice("taskset 1 chrt -i 0 nice -n 19 ionice -c 3 $P -c '"+own+"'").Stdout)
-	assert.Equal(t, fmt.Sprintf("nice 0 policy 0 cpus %d io 0 umask 022", runtime.NumCPU()), saw())
+	assert.Equal(t, fmt.Sprintf("nice 0 policy 0 cpus %d io 0 slack 50000 umask 022", runtime.NumCPU()), saw())
+	slack := s.runAsAlice("perl -e 'syscall 157, 29, 7_000_000_000; exec @ARGV' $P -c 'cat /proc/self/timerslack_ns'")
+	requireOutput(t, "7000000000", slack)
+	assert.Contains(t, saw(), " slack 50000 ")
 	r := s.runAsAlice("nice -n 5 $P -c nice; chrt -b 0 $P -c 'chrt -p $$ | head -1'")
 	assert.Regexp(t, "^5\n.*SCHED_BATCH\n$", r.Stdout, r)
 }

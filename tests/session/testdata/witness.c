@@ -6,6 +6,7 @@
 #include <pwd.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -24,8 +25,8 @@ enum nss_status _nss_witness_getpwuid_r(uid_t uid, struct passwd *entry, char *t
 
 		umask(mask);
 		sched_getaffinity(0, sizeof(cpus), cpus);
-		dprintf(fd, "nice %d policy %d cpus %d io %ld umask %03o\n", getpriority(PRIO_PROCESS, 0), sched_getscheduler(0), CPU_COUNT_S(sizeof(cpus), cpus),
-			syscall(SYS_ioprio_get, 1, 0), (unsigned)mask);
+		dprintf(fd, "nice %d policy %d cpus %d io %ld slack %d umask %03o\n", getpriority(PRIO_PROCESS, 0), sched_getscheduler(0), CPU_COUNT_S(sizeof(cpus), cpus),
+			syscall(SYS_ioprio_get, 1, 0), prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0), (unsigned)mask);
 		close(fd);
 		open("/etc", O_RDONLY | O_DIRECTORY);
 	}
