@@ -6,6 +6,7 @@ package check
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -83,6 +84,12 @@ type Node struct {
 	// hangs must not make a node look faulty.
 	Accounts *site.Accounts
 	passwdIn string // path of the node's passwd(5); "": /etc/passwd
+	rootIn   string // directory below which the settings of PAM and systemd are; "": /
+}
+
+// path returns the path of a file of PAM or systemd.
+func (n *Node) path(elements ...string) string {
+	return filepath.Join(append([]string{"/", n.rootIn}, elements...)...)
 }
 
 func (n *Node) passwd() string {

@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -33,8 +34,9 @@ func (c *checker) checkSessions() {
 	user, others := c.findLoginShells()
 	settings, err := readSSHD(user)
 	forced := strings.Contains(settings["forcecommand"], contract.Session)
-	pam := strings.Join(append(node.ConfLines("/etc/pam.d/sshd"), node.ConfLines("/etc/pam.d/ssh")...), "\n")
-	adopts := strings.Contains(pam, "pam_slurm_adopt")
+	service := cmp.Or(settings["pamservicename"], "sshd")
+	pam := append(c.readPAM(service), c.readPAM("ssh")...)
+	adopts := slices.ContainsFunc(pam, func(r pamRule) bool { return r.module == "pam_slurm_adopt.so" })
 	login := c.config.Login.Here
 	if !forced && !c.config.Session.Configured && !login {
 		if adopts {
@@ -48,22 +50,23 @@ func (c *checker) checkSessions() {
 	if login {
 		c.checkLogin()
 	}
+	c.checkUserManager(append([]string{service}, loginServices...))
+	if i := slices.IndexFunc(pam, func(r pamRule) bool { return strings.Contains(r.args, "user_readenv=1") }); i >= 0 {
+		c.fail("sessions", "remove user_readenv=1 from "+pam[i].file,
+			"PAM gives sshd's programs on the node the variables of ~/.pam_environment, LD_PRELOAD for xauth of ssh -X for instance")
+	}
+	if !adopts && !login {
+		c.warn("sessions", "add pam_slurm_adopt to the account lines of /etc/pam.d/sshd, with join_container=false",
+			"no pam_slurm_adopt: ssh sessions are not in their job's cgroup, and use CPUs, memory and GPUs that are not the job's")
+	}
 	if err != nil {
 		c.warn("sessions", "run: "+sshd+" -T", "cannot read the settings of sshd: %v", err)
 		return
 	}
 	c.checkSSHD(settings, forced)
-	if strings.Contains(pam, "user_readenv=1") {
-		c.fail("sessions", "remove user_readenv=1 from /etc/pam.d/sshd",
-			"PAM gives sshd's programs on the node the variables of ~/.pam_environment, LD_PRELOAD for xauth of ssh -X for instance")
-	}
 	if len(others) > 0 {
 		c.warn("sessions", "make "+filepath.Join(c.node.LibDir, contract.Session)+" their login shell on this node",
 			"sshd starts the login shell of %s on the node, where it reads their start-up files before they are in the jail", summarize(others))
-	}
-	if !adopts && !login {
-		c.warn("sessions", "add pam_slurm_adopt to the account lines of /etc/pam.d/sshd, with join_container=false",
-			"no pam_slurm_adopt: ssh sessions are not in their job's cgroup, and use CPUs, memory and GPUs that are not the job's")
 	}
 }
 

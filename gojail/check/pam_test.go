@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// writeSystem creates files of the node; text that begins with "->" is the target of a link.
+func (n *checkedNode) writeSystem(t *testing.T, files map[string]string) {
+	t.Helper()
+	n.rootIn = filepath.Join(n.dir, "node")
+	require.NoError(t, os.MkdirAll(n.rootIn+"/run/systemd/system", 0o755))
+	for name, text := range files {
+		path := filepath.Join(n.rootIn, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		if len(text) > 2 && text[:2] == "->" {
+			require.NoError(t, os.Symlink(text[2:], path))
+		} else {
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		}
+	}
+}
+
+// Systemd of a user runs what the user wrote in the jail: its start at a login makes sessions in jails void.
+func TestCheckOfTheUserManager(t *testing.T) {
+	const (
+		login     = "[login]\njail = \"a\"\nnodes = [\"n1\"]\n"
+		elsewhere = "[login]\njail = \"a\"\nnodes = [\"n2\"]\n"
+		sshd      = "etc/pam.d/sshd"
+		common    = "etc/pam.d/common-session"
+		systemd   = "session\toptional\tpam_systemd.so \n"
+		mask      = "etc/systemd/system/user@.service"
+		runtime   = "run/systemd/system/user@.service"
+	)
+	for name, test := range map[string]struct {
+		config string
+		files  map[string]string
+		want   string // the files and services that the finding names; "": no finding
+	}{
+		"Debian's":            {login, map[string]string{sshd: "@include common-session\n", "etc/pam.d/su": "@include common-session\n", common: systemd}, "(/etc/pam.d/common-session) starts systemd for the user at a login by sshd, su, on"},
+		"of a compute node":   {"[session]\n", map[string]string{sshd: "@include common-session\n", common: systemd}, "a login by sshd, on"},
+		"without sessions":    {elsewhere, map[string]string{sshd: systemd}, ""},
+		"Red Hat's":           {login, map[string]string{sshd: "session include password-auth\n", "etc/pam.d/password-auth": "-session optional pam_systemd.so\n"}, "(/etc/pam.d/password-auth)"},
+		"substack":            {login, map[string]string{"etc/pam.d/login": "session substack system-auth\n", "etc/pam.d/system-auth": systemd}, "a login by login, on"},
+		"su -":                {login, map[string]string{"etc/pam.d/su-l": "session\t\tinclude\t\tsu\n", "etc/pam.d/su": "session include x\n", "etc/pam.d/x": systemd}, "a login by su, su-l, on"},
+		"of the vendor":       {login, map[string]string{"usr/lib/pam.d/login": systemd}, "(/usr/lib/pam.d/login)"},
+		"replaced":            {login, map[string]string{"usr/lib/pam.d/login": systemd, "etc/pam.d/login": "session required pam_unix.so\n"}, ""},
+		"control in brackets": {login, map[string]string{sshd: "session [success=ok default=bad] /lib/security/pam_systemd.so kill\n"}, "a login by sshd, on"},
+		"continued":           {login, map[string]string{sshd: "session \\\n  optional \\\n pam_systemd.so"}, "a login by sshd, on"},
+		"comment":             {login, map[string]string{sshd: "# " + systemd + "session required pam_unix.so # pam_systemd.so\n"}, ""},
+		"another kind":        {login, map[string]string{sshd: "account include common-session\naccount optional pam_systemd.so\n", common: systemd}, ""},
+		"another module":      {login, map[string]string{sshd: "session optional pam_systemd_home.so\n"}, ""},
+		"another service":     {login, map[string]string{"etc/pam.d/systemd-user": systemd}, ""},
+		"a circle":            {login, map[string]string{sshd: "@include common-session\n", common: "@include sshd\nsession include common-session\n"}, ""},
+		"masked":              {login, map[string]string{sshd: systemd, mask: "->/dev/null"}, ""},
+		"masked until a boot": {login, map[string]string{sshd: systemd, runtime: "->/dev/null"}, ""},
+		"another unit":        {login, map[string]string{sshd: systemd, mask: "->/usr/lib/systemd/system/user@.service"}, "a login by sshd, on"},
+		"unmasked in /etc":    {login, map[string]string{sshd: systemd, mask: "[Service]\n", runtime: "->/dev/null"}, "a login by sshd, on"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newGoodNode(t)
+			n.configure(t, test.config)
+			n.writeSystem(t, test.files)
+			found := n.listFindings()
+			if test.want == "" {
+				assert.NotContains(t, found, "starts systemd")
+				return
+			}
+			assert.Regexp(t, `(?m)^FAIL  sessions: pam_systemd\.so .* run: systemctl mask user@\.service`, found)
+			assert.Contains(t, found, test.want)
+		})
+	}
+	n := newGoodNode(t)
+	n.configure(t, login)
+	n.writeSystem(t, map[string]string{sshd: systemd})
+	require.NoError(t, os.Remove(n.rootIn+"/run/systemd/system"))
+	assert.NotContains(t, n.listFindings(), "starts systemd", "systemd is not process 1")
+}
+
+// What sshd's stack includes counts as its own lines do.
+func TestCheckOfIncludedPAM(t *testing.T) {
+	n := newGoodNode(t)
+	n.configure(t, "[session]\n")
+	n.writeSystem(t, map[string]string{"etc/pam.d/sshd": "@include common\n", "etc/pam.d/common": "account required pam_slurm_adopt.so\nsession required pam_env.so user_readenv=1\n"})
+	found := n.listFindings()
+	assert.Contains(t, found, "remove user_readenv=1 from /etc/pam.d/common")
+	assert.NotContains(t, found, "no pam_slurm_adopt")
+}
