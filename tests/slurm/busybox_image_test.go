@@ -154,21 +154,21 @@ func TestNodesWithDifferentVersions(t *testing.T) {
 		return r.Stdout + r.Stderr, readFile(c, "/run/health-"+node+".prom")
 	}
 	_, metrics := look("n1")
-	assert.Contains(t, metrics, `gojail_health_jail_template_current{jail="stored",version="`+second+`"} 1`)
+	assert.Contains(t, metrics, `gojail_health_jail_template_current{jail="stored",node="n1",version="`+second+`"} 1`)
 	behind := "jail stored: its template has version " + first + ", and version " + second + " is current"
 	said, metrics := look("n2")
-	assert.Contains(t, metrics, `gojail_health_jail_template_current{jail="stored",version="`+first+`"} 0`)
+	assert.Contains(t, metrics, `gojail_health_jail_template_current{jail="stored",node="n2",version="`+first+`"} 0`)
 	assert.NotContains(t, said, behind, "the next job gets the new version")
 
 	long := unix.NsecToTimeval(time.Now().Add(-2 * time.Hour).UnixNano())
 	require.NoError(t, unix.Lutimes(c.Path("/srv/store/busybox/current"), []unix.Timeval{long, long}))
 	said, metrics = look("n2")
 	assert.Contains(t, said, behind)
-	assert.Contains(t, metrics, `gojail_health_jail_template_current{jail="stored",version="`+first+`"} 0`)
+	assert.Contains(t, metrics, `gojail_health_jail_template_current{jail="stored",node="n2",version="`+first+`"} 0`)
 	assert.Contains(t, c.Gojail("n2", "check").Stdout, "WARN  "+behind)
 	assert.NotContains(t, c.Gojail("n1", "check").Stdout, "WARN  jail stored: its template")
 	requireBusybox(t, c, "n2", "second\n")
 	said, metrics = look("n2")
 	assert.NotContains(t, said, behind)
-	assert.Contains(t, metrics, `gojail_health_jail_template_current{jail="stored",version="`+second+`"} 1`)
+	assert.Contains(t, metrics, `gojail_health_jail_template_current{jail="stored",node="n2",version="`+second+`"} 1`)
 }
