@@ -25,7 +25,8 @@ func unknownInRules(rules []config.LoginRule, accounts Accounts) (list []string)
 }
 
 // writeLogin writes whether this node is a login node, how long a sandbox stays there after the last session, and
-// the jails of users and groups. The first line that names the user counts.
+// the jails of users and groups. The first line that names the user counts; one with a name that cannot be looked up may
+// be about the user, whose jail is unknown then: a later line, or none, must not take its place.
 func writeLogin(b *strings.Builder, login *config.Login, accounts Accounts) {
 	if !login.Here {
 		b.WriteString("login 0\n")
@@ -33,16 +34,33 @@ func writeLogin(b *strings.Builder, login *config.Login, accounts Accounts) {
 	}
 	fmt.Fprintf(b, "login %d\n", login.Linger.Milliseconds())
 	for _, rule := range login.Rules {
-		uids, _ := resolveAccounts(rule.Users, accounts.UID)
-		gids, _ := resolveAccounts(rule.Groups, accounts.GID)
+		uids, users := resolveAccounts(rule.Users, accounts.UID)
+		gids, groups := resolveAccounts(rule.Groups, accounts.GID)
 		for _, id := range uids {
 			fmt.Fprintf(b, "rule %s uid %d\n", rule.Jail, id)
 		}
 		for _, id := range gids {
 			fmt.Fprintf(b, "rule %s gid %d\n", rule.Jail, id)
 		}
+		for _, name := range users {
+			fmt.Fprintf(b, "rule %s unknown-user %s\n", rule.Jail, cutName(name))
+		}
+		for _, name := range groups {
+			fmt.Fprintf(b, "rule %s unknown-group %s\n", rule.Jail, cutName(name))
+		}
 		if len(rule.Users)+len(rule.Groups) == 0 {
 			fmt.Fprintf(b, "rule %s all 0\n", rule.Jail)
 		}
 	}
+}
+
+// nameMost is the limit of a name in the site file, whose reader has a buffer for a line.
+const nameMost = 128
+
+// cutName shortens a name. No account has one that is longer.
+func cutName(name string) string {
+	if len(name) > nameMost {
+		return strings.ToValidUTF8(name[:nameMost], "")
+	}
+	return name
 }

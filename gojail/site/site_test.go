@@ -130,6 +130,7 @@ func TestSiteIsCompiledAgainWhereAnAccountIsUnknown(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, text, "\nuntil 1060\n")
 	assert.Contains(t, text, "\naccess listed\nuid 5001\nend\n", "an unknown name opens nothing")
+	assert.Contains(t, text, "\nlogin 90000\nrule bare uid 5001\nrule bare unknown-user alice\nrule bare unknown-group hpc\nrule debian all 0\njail bare\n", "nor does a later rule count")
 	assert.Equal(t, []string{"user alice of jail debian", "group hpc of jail debian", "group hpc of session.exempt",
 		"user alice of login.rules", "group hpc of login.rules"}, Unknown(c, noAccounts()))
 }

@@ -14,8 +14,12 @@
 #include <linux/mount.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* A line "rule": a jail, a word, and an account's name, which Go limits to 128 bytes. */
+#define RULE_MAX (GOJAIL_NAME_MAX + 192)
 
 enum site_state { FRESH,
 		  STALE,
@@ -49,7 +53,7 @@ static int parse_session(const char *value, struct session_rules *rules)
 /* Parses the value of the line "login", and passes over the lines "rule", which begin at *at. Returns 0, or -1 where another version wrote them. */
 static int parse_login(const char *value, const char **at, struct login_rules *rules)
 {
-	char rest[GOJAIL_NAME_MAX + 64], *end;
+	char rest[RULE_MAX], *end;
 	long linger = strtol(value, &end, 10);
 
 	if (end == value || *end || linger < 0 || linger > INT_MAX)
@@ -197,21 +201,35 @@ static bool has_group(const struct user *user, gid_t gid)
 	return false;
 }
 
-bool site_find_login(const struct site *site, const struct user *user, char *jail, size_t size)
+/* Reports whether two names are one account's; a name service may add its domain to one of them, and ignore case. */
+static bool is_same_account(const char *name, const char *other)
 {
-	char value[GOJAIL_NAME_MAX + 64], name[GOJAIL_NAME_MAX + 1], kind[8];
+	size_t length = strcspn(name, "@");
+
+	return strcspn(other, "@") == length && strncasecmp(name, other, length) == 0;
+}
+
+int site_find_login(const struct site *site, const struct user *user, const char *account, char *jail, size_t size, struct fault *fault)
+{
+	char value[RULE_MAX], name[GOJAIL_NAME_MAX + 1], kind[16], of[RULE_MAX];
 	const char *at = site->login.text;
-	unsigned id;
 
 	while (site->login.linger_ms && read_head_line(&at, "rule", value, sizeof(value))) {
-		if (sscanf(value, "%64s %7s %u", name, kind, &id) != 3)
-			continue;
+		unsigned id;
+
+		if (sscanf(value, "%64s %15s %255s", name, kind, of) != 3)
+			return fault_set(fault, "the site file is damaged; ask your administrator");
+		id = (unsigned)strtoul(of, NULL, 10);
+		if (strcmp(kind, "unknown-group") == 0 || (strcmp(kind, "unknown-user") == 0 && is_same_account(of, account)))
+			return fault_set(fault, "the %s \"%s\" of login.rules cannot be looked up, so your jail is unknown; connect again in a minute, "
+						"or ask your administrator to run: gojail check",
+					 kind + strlen("unknown-"), of);
 		if (strcmp(kind, "all") == 0 || (strcmp(kind, "uid") == 0 && id == user->uid) || (strcmp(kind, "gid") == 0 && has_group(user, id))) {
 			snprintf(jail, size, "%s", name);
-			return true;
+			return 1;
 		}
 	}
-	return false;
+	return 0;
 }
 
 /* Sets a fault with the names of all jails, for a user who mistyped one. */

@@ -78,8 +78,11 @@ struct user {
 int site_open(struct site *site, const struct node *node, struct fault *fault);
 void site_close(struct site *site);
 
-/* Finds the jail of a user's sessions on a login node, and writes its name. Reports whether there is one. */
-bool site_find_login(const struct site *site, const struct user *user, char *jail, size_t size);
+/*
+ * Finds the jail of a user's sessions on a login node, and writes its name; account is the user's name. Returns 1, 0 if there is none,
+ * or -1 with a fault, where a rule that may name the user could not be resolved.
+ */
+int site_find_login(const struct site *site, const struct user *user, const char *account, char *jail, size_t size, struct fault *fault);
 
 /* Replaces the MODE of --jail-root by what it means in this jail; "any" becomes the first mode that it allows. Returns 0, or -1 with a fault. */
 int site_resolve_root(const struct jail *jail, char *mode, size_t size, struct fault *fault);

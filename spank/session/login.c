@@ -27,14 +27,17 @@ static struct user find_user(const struct caller *caller)
 	return (struct user){.uid = caller->uid, .gid = caller->gid, .groups = groups, .ngroups = count < 0 ? 0 : count};
 }
 
-int login_choose(struct choice *choice, const struct site *site, const struct caller *caller, struct jail *jail, struct fault *fault)
+int login_choose(struct choice *choice, const struct site *site, const struct caller *caller, const char *account, struct jail *jail,
+		 struct fault *fault)
 {
 	const char *wanted = caller_variable(caller, "SLURM_JAIL");
 	const struct user user = find_user(caller);
+	int found;
 
 	*choice = (struct choice){.made = 1};
-	if (!site_find_login(site, &user, choice->jail, sizeof(choice->jail)))
-		return 0;
+	found = site_find_login(site, &user, account, choice->jail, sizeof(choice->jail), fault);
+	if (found <= 0)
+		return found;
 	if (wanted && strlen(wanted) > GOJAIL_NAME_MAX)
 		return fault_set(fault, "SLURM_JAIL: the name of a jail has at most %d characters", GOJAIL_NAME_MAX);
 	if (wanted && wanted[0])

@@ -17,7 +17,8 @@
  * Chooses the sandbox of the user's sessions on this node, in the jail that SLURM_JAIL names or else in that of the site's rules,
  * and reads that jail. Returns 1, 0 if this is no login node of the user's, or -1 with a fault.
  */
-int login_choose(struct choice *choice, const struct site *site, const struct caller *caller, struct jail *jail, struct fault *fault);
+int login_choose(struct choice *choice, const struct site *site, const struct caller *caller, const char *account, struct jail *jail,
+		 struct fault *fault);
 
 /*
  * Opens the sandbox, which is built first if it does not exist. Returns a lock, which keeps the sandbox from being ended for as

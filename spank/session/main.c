@@ -243,7 +243,7 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 		return;
 	}
 	/* On a login node, SLURM_JOB_ID may name a job elsewhere. */
-	login = login_choose(&session->choice, site, &session->caller, &session->jail, &at_login);
+	login = login_choose(&session->choice, site, &session->caller, session->account.name, &session->jail, &at_login);
 	if (login != 0)
 		*fault = at_login;
 	if (login > 0)

@@ -175,6 +175,22 @@ func TestLoginRefusals(t *testing.T) {
 	requireOutput(t, "debian", run(""))
 }
 
+// TestLoginRuleOfAnUnknownGroup requires that nobody gets the node or a later rule's jail by a rule whose group cannot be looked up.
+func TestLoginRuleOfAnUnknownGroup(t *testing.T) {
+	s := sharedLoginNode(t, loginTable)
+	const groups = "[[login.rules]]\njail = \"other\"\nusers = [\"nosuch\"]\ngroups = [\"lost\"]\n"
+	rules := configuration + strings.Replace(loginTable, "jail   = \"debian\"\n", "", 1)
+	for _, text := range []string{configuration + loginTable + groups, rules + groups + "[session]\nwithout_job = \"node\"\n"} {
+		require.NoError(t, s.WriteConfig(text))
+		requireRefused(t, `the group "lost" of login.rules cannot be looked up`, s.runAsAlice("$P -c \"$W\""))
+		requireOutput(t, "other", s.runSSH(harness.Bob, "none", forced, "cat /etc/gojail-jail"))
+	}
+	require.NoError(t, s.WriteConfig(configuration+loginTable+strings.Replace(groups, "groups = [\"lost\"]\n", "", 1)))
+	requireOutput(t, "debian", s.runAsAlice("$P -c \"$W\""))
+	require.NoError(t, s.WriteConfig(rules+strings.Replace(groups, "groups = [\"lost\"]\n", "", 1)+"[session]\nwithout_job = \"node\"\n"))
+	requireOutput(t, "ON THE NODE", s.runAsAlice("$P -c \"$W\""))
+}
+
 // TestLoginSessionsWhileTheSandboxEnds starts sessions at every moment of the end of the sandbox, and many at once.
 func TestLoginSessionsWhileTheSandboxEnds(t *testing.T) {
 	s := sharedLoginNode(t, strings.Replace(loginTable, "2s", "1s", 1))
