@@ -3,18 +3,21 @@
 package sandbox
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/internal/filelock"
+	"github.com/gojail/gojail/internal/procfs"
 )
 
 // isLogin reports whether a job is the sandbox of a user's sessions on a login node.
@@ -44,22 +47,46 @@ func endLogin(s *state.State, scratch, job string, until time.Time) (parent stri
 		if errors.Is(err, filelock.ErrBusy) {
 			return &backAgain{"a session uses it"}
 		}
-		if err == nil && hasInhabitedSandbox(s, job) {
+		if err == nil && hasInhabitedSandbox(s, scratch, job) {
 			err = &backAgain{"processes are in it"}
 		}
 		return err
 	})
 }
 
-// hasInhabitedSandbox reports whether processes are in a sandbox of the job.
-func hasInhabitedSandbox(s *state.State, job string) bool {
+// hasInhabitedSandbox reports whether processes are in a sandbox of the user's sessions, which another version of gojail
+// may have built, and whose holder may have ended.
+func hasInhabitedSandbox(s *state.State, scratch, job string) bool {
 	records, err := s.Sandboxes(job)
-	return err != nil || slices.ContainsFunc(records, func(r state.Record) bool { return r.Alive && keeper{r, true}.isInhabited() })
+	return err != nil || slices.ContainsFunc(records, func(r state.Record) bool { return r.Lives() && keeper{r, true}.isInhabited() }) ||
+		isMountedByUser(filepath.Join(findScratch(s, scratch, job), job), strings.TrimPrefix(job, contract.LoginPrefix))
+}
+
+// isMountedByUser reports whether a process of the user has files below a directory mounted, in another mount namespace than
+// this process's. Without a PID namespace, processes outlive the holder of their sandbox.
+func isMountedByUser(dir, uid string) bool {
+	// A mount's root is a path in its file system, whose own place on the node may be any directory above this one.
+	below := []byte("/" + filepath.Base(filepath.Dir(dir)) + "/" + filepath.Base(dir) + "/")
+	own, _ := procfs.ReadNamespace(os.Getpid(), "mnt")
+	entries, _ := os.ReadDir("/proc")
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || !procfs.IsOf(e.Name(), uid) || procfs.LivesIn(pid, own) {
+			return false
+		}
+		table, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "mountinfo"))
+		for line := range bytes.Lines(table) {
+			if fields := bytes.Fields(line); len(fields) > 3 && bytes.Contains(append(fields[3], '/'), below) {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // findSession returns why the sandbox of a user's sessions must be left alone, or "". A launcher that watches it ends it
 // in time (spank/launcher/login.c).
-func findSession(s *state.State, job string) (string, error) {
+func findSession(s *state.State, scratch, job string) (string, error) {
 	for _, lock := range []struct{ name, why string }{
 		{contract.SessionsLock, "a session uses it"},
 		{contract.WatcherLock, "it stays a while after the last session"},
@@ -69,7 +96,7 @@ func findSession(s *state.State, job string) (string, error) {
 			return lock.why, err
 		}
 	}
-	if hasInhabitedSandbox(s, job) {
+	if hasInhabitedSandbox(s, scratch, job) {
 		return "processes are in it", nil
 	}
 	return "", nil

@@ -149,7 +149,7 @@ func (s *sweep) checkStillGone(job string) error {
 // findProcess looks for a process of the job on this node.
 func (s *sweep) findProcess(job string) (string, error) {
 	if isLogin(job) {
-		return findSession(s.state, job)
+		return findSession(s.state, s.config.Scratch, job)
 	}
 	pid, run := strings.CutPrefix(job, "run-")
 	if !run {

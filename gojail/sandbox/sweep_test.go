@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/gojail/gojail/gojail/state/statetest"
 	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/nstest"
+	"github.com/gojail/gojail/internal/procfs"
 )
 
 // newSweep is a node with its own directories and a FAKE squeue: a shell script
@@ -238,7 +240,7 @@ func TestSweepOfLogins(t *testing.T) {
 		t.Cleanup(func() { held.Close() })
 		require.NoError(t, filelock.ShareFile(held))
 	}
-	for _, job := range []string{"login-1", "login-2", "login-3", "login-4"} {
+	for _, job := range []string{"login-1", "login-2", "login-3", "login-4", "login-5", "login-6"} {
 		w.addJob(t, job)
 	}
 	lock("login-1", contract.SessionsLock)
@@ -249,14 +251,23 @@ func TestSweepOfLogins(t *testing.T) {
 	t.Cleanup(func() { inside.Process.Kill(); inside.Wait() })
 	require.Eventually(t, func() bool { return (keeper{state.Record{PID: inside.Process.Pid}, true}).isInhabited() }, time.Minute, time.Millisecond)
 	statetest.AddRecord(t, w.state, "jobs/login-3/small", statetest.RecordOf(t, inside.Process.Pid))
+	_, others, _ := strings.Cut(statetest.RecordOf(t, inside.Process.Pid), " ")
+	statetest.AddRecord(t, w.state, "jobs/login-5/small", "1 "+others) // another version of gojail wrote it
+	const show = `set -e; mkdir -p "$0"; mount --make-rprivate /; mount --bind "$0" /mnt; exec setpriv --reuid=6 --clear-groups sleep 1000`
+	orphan := exec.Command("sh", "-c", show, w.config.Scratch+"/jobs/login-6/tmp") // its holder has ended
+	orphan.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	require.NoError(t, orphan.Start())
+	t.Cleanup(func() { orphan.Process.Kill(); orphan.Wait() })
+	require.Eventually(t, func() bool { return procfs.IsOf(strconv.Itoa(orphan.Process.Pid), "6") }, time.Minute, time.Millisecond)
 
 	report, err := w.run()
 	require.NoError(t, err)
 	assert.Equal(t, []string{"login-4"}, report.Removed)
-	assert.Equal(t, []string{"job login-1: a session uses it", "job login-2: it stays a while after the last session", "job login-3: processes are in it"}, report.Kept)
-	for _, job := range []string{"login-1", "login-3"} {
+	assert.Equal(t, []string{"job login-1: a session uses it", "job login-2: it stays a while after the last session", "job login-3: processes are in it", "job login-5: processes are in it", "job login-6: processes are in it"}, report.Kept)
+	for _, job := range []string{"login-1", "login-3", "login-5", "login-6"} {
 		require.NoError(t, EndLogin(w.state, w.config.Scratch, job, soon()))
 		assert.FileExists(t, w.state.JobDir(job)+"/small")
+		assert.DirExists(t, w.config.Scratch+"/jobs/"+job)
 	}
 	require.NoError(t, EndLogin(w.state, w.config.Scratch, "login-2", soon()))
 	assert.NoDirExists(t, w.state.JobDir("login-2"), "its watcher ends it")

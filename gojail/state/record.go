@@ -90,6 +90,19 @@ func (r Record) openPidfd() (int, error) {
 	return pidfd, nil
 }
 
+// Lives reports whether the record's process exists now, whatever version of gojail wrote the record. If that cannot be
+// found out, it does.
+func (r Record) Lives() bool {
+	if r.PID == 0 {
+		return false
+	}
+	pidfd, err := r.openPidfd()
+	if err == nil && pidfd >= 0 {
+		unix.Close(pidfd)
+	}
+	return err != nil || pidfd >= 0
+}
+
 // waitForEnd waits until a process ends, which makes its pidfd readable, and reports whether it did.
 func waitForEnd(pidfd int, timeout time.Duration) (bool, error) {
 	until := time.Now().Add(timeout)

@@ -70,10 +70,13 @@ func ReadTitle(path string) ([]byte, error) {
 
 // IsRoots reports whether root started the process, whatever its effective user. The owner of /proc/PID
 // does not show that: it is root for every process that is not dumpable.
-func IsRoots(pid string) bool {
+func IsRoots(pid string) bool { return IsOf(pid, "0") }
+
+// IsOf is IsRoots for a user of any uid.
+func IsOf(pid, uid string) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
 	if err != nil {
 		return !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ESRCH) // unknown counts as yes
 	}
-	return bytes.Contains(text, []byte("\nUid:\t0\t")) // the real user id, proc_pid_status(5)
+	return bytes.Contains(text, []byte("\nUid:\t"+uid+"\t")) // the real user id, proc_pid_status(5)
 }

@@ -5,7 +5,9 @@
 #include "common/fd.h"
 #include "common/launch.h"
 #include "common/lock.h"
+#include "common/record.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -53,6 +55,27 @@ static bool has_leftover(const struct node *node, const struct site *site, const
 	return access(state, F_OK) < 0 && access(scratch, F_OK) == 0;
 }
 
+/* Reports whether a process holds a sandbox of the user's sessions that another version of gojail has built. No session can enter that. */
+static bool has_foreign_holder(const struct node *node, const char *name)
+{
+	char path[GOJAIL_PATH_MAX + 64];
+	struct record holder;
+	bool found = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, name);
+	dir = opendir(path);
+	for (struct dirent *entry; dir && !found && (entry = readdir(dir));) {
+		if (entry->d_name[0] == '.' || record_read(dirfd(dir), entry->d_name, &holder) == 0)
+			continue;
+		scoped_fd process = record_open_proc(&holder);
+		found = process >= 0;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
 int login_prepare(const struct node *node, struct site *site, const char *name, uid_t uid, int64_t until, struct fault *fault)
 {
 	char expected[32];
@@ -64,10 +87,14 @@ int login_prepare(const struct node *node, struct site *site, const char *name, 
 		return -1;
 	if (!site->login.linger_ms)
 		return fault_set(fault, "%s is not a login node: [login] of gojail.toml does not name it", node->name);
-	if (!has_leftover(node, site, name))
+	if (!has_leftover(node, site, name) && !has_foreign_holder(node, name))
 		return 0;
 	if (log_out(node, name, until, fault) < 0)
 		return -1;
+	if (has_foreign_holder(node, name))
+		return fault_set(fault, "processes of yours on this node are in a sandbox of another version of gojail; end your other sessions "
+					"and connect again, or ask your administrator to run: loginctl terminate-user %u",
+				 (unsigned)uid);
 	remove_files(node, name);
 	return 0;
 }

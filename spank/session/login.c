@@ -129,15 +129,14 @@ int login_open(struct sandbox *sandbox, const struct choice *choice, const struc
 
 		if (fault->text[0])
 			return -1;
-		if (lock >= 0 && attempt == 0 && !has_watcher(dir) && build_sandbox(choice, node, caller, until, fault) < 0) {
-			close_fd(&lock);
-			return -1;
-		}
 		if (lock >= 0 && sandbox_open_recorded(sandbox, dir, choice->name, &holder, &ended) == 0 && holder.uid == caller->uid &&
-		    (sandbox->root = record_get_fd(&holder, sandbox->holder, GOJAIL_ROOT_FD)) >= 0)
+		    (sandbox->root = record_get_fd(&holder, sandbox->holder, GOJAIL_ROOT_FD)) >= 0 &&
+		    (attempt > 0 || has_watcher(dir) || build_sandbox(choice, node, caller, until, fault) == 0))
 			return lock;
 		sandbox_close(sandbox);
 		close_fd(&lock);
+		if (fault->text[0])
+			return -1;
 		if (build_sandbox(choice, node, caller, until, fault) < 0)
 			return -1;
 	}

@@ -191,6 +191,28 @@ func TestLoginRuleOfAnUnknownGroup(t *testing.T) {
 	requireOutput(t, "ON THE NODE", s.runAsAlice("$P -c \"$W\""))
 }
 
+// TestLoginAfterAnUpgrade requires that a sandbox of another version of gojail stays while it is used, and that none is built beside it.
+func TestLoginAfterAnUpgrade(t *testing.T) {
+	s := sharedLoginNode(t, strings.Replace(loginTable, "2s", "4s", 1))
+	ssh := func(command string) harness.Result { return s.runSSH(harness.Alice, "none", forced, command) }
+	makeForeign := func() {
+		require.Zero(t, s.Root("sed", "-i", "s/^[0-9]*/1/", "/run/gojail/login1/jobs/login-5001/debian").Code)
+	}
+	requireOutput(t, "", ssh("echo kept >/tmp/file; setsid sleep 7007 </dev/null >/dev/null 2>&1 &"))
+	makeForeign()
+	requireRefused(t, "processes of yours on this node are in a sandbox of another version of gojail", s.runAsAlice("$P -c \"$W\""))
+	time.Sleep(6 * time.Second) // longer than linger
+	sleep := s.Find("sleep 7007")
+	require.Len(t, sleep, 1, "the watcher has ended what is in use")
+	requireOutput(t, "kept", s.Root("cat", "/var/lib/gojail/login1/jobs/login-5001/tmp/file"))
+	requireRefused(t, "processes of yours on this node are in a sandbox of another version of gojail", s.runAsAlice("SLURM_JAIL=other $P -c \"$W\""))
+	require.Zero(t, s.Root("kill", strconv.Itoa(sleep[0].Pid)).Code)
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("sleep 7007")) == 0 }))
+	requireOutput(t, "0", ssh("ls /tmp | wc -l"))
+	makeForeign()
+	requireOutput(t, "0", ssh("ls /tmp | wc -l"))
+}
+
 // TestLoginSessionsWhileTheSandboxEnds starts sessions at every moment of the end of the sandbox, and many at once.
 func TestLoginSessionsWhileTheSandboxEnds(t *testing.T) {
 	s := sharedLoginNode(t, strings.Replace(loginTable, "2s", "1s", 1))
