@@ -45,12 +45,15 @@ static void remove_files(const struct node *node, const char *name)
 	launch_detached(&launch);
 }
 
-/* Reports whether the scratch directory has files of the sandbox, and the state directory does not know it: the node was booted. */
+/*
+ * Reports whether the scratch directory has files of the sandbox, and the state directory does not know whose: the node was booted.
+ * The directory of the sandbox alone says nothing: an attempt to remove the files, which failed, leaves it.
+ */
 static bool has_leftover(const struct node *node, const struct site *site, const char *name)
 {
 	char state[GOJAIL_PATH_MAX + 64], scratch[GOJAIL_PATH_MAX + 64];
 
-	snprintf(state, sizeof(state), "%s/" GOJAIL_JOBS "/%s", node->state, name);
+	snprintf(state, sizeof(state), "%s/" GOJAIL_JOBS "/%s/" GOJAIL_OWNER, node->state, name);
 	snprintf(scratch, sizeof(scratch), "%s/" GOJAIL_JOBS "/%s", site->scratch, name);
 	return access(state, F_OK) < 0 && access(scratch, F_OK) == 0;
 }
@@ -78,6 +81,7 @@ static bool has_foreign_holder(const struct node *node, const char *name)
 
 int login_prepare(const struct node *node, struct site *site, const char *name, uid_t uid, int64_t until, struct fault *fault)
 {
+	struct fault why = {0};
 	char expected[32];
 
 	snprintf(expected, sizeof(expected), GOJAIL_LOGIN "%u", (unsigned)uid);
@@ -89,8 +93,9 @@ int login_prepare(const struct node *node, struct site *site, const char *name, 
 		return fault_set(fault, "%s is not a login node: [login] of gojail.toml does not name it", node->name);
 	if (!has_leftover(node, site, name) && !has_foreign_holder(node, name))
 		return 0;
-	if (log_out(node, name, until, fault) < 0)
-		return -1;
+	if (log_out(node, name, until, &why) < 0 || has_leftover(node, site, name))
+		return fault_set(fault, "your earlier sandbox on this node cannot be removed: %s; ask your administrator",
+				 why.text[0] ? why.text : "it is in use");
 	if (has_foreign_holder(node, name))
 		return fault_set(fault, "processes of yours on this node are in a sandbox of another version of gojail; end your other sessions "
 					"and connect again, or ask your administrator to run: loginctl terminate-user %u",

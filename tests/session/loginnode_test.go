@@ -191,6 +191,22 @@ func TestLoginRuleOfAnUnknownGroup(t *testing.T) {
 	requireOutput(t, "ON THE NODE", s.runAsAlice("$P -c \"$W\""))
 }
 
+// TestLoginAfterABoot requires that nobody gets files of before a boot, however often their removal fails.
+func TestLoginAfterABoot(t *testing.T) {
+	s := sharedLoginNode(t, loginTable)
+	const scratch = "/var/lib/gojail/login1/jobs/login-5001"
+	requireOutput(t, "", s.Root("sh", "-ec", "mkdir -p "+scratch+"; mount -t tmpfs none "+scratch+"; mkdir "+scratch+"/tmp; echo 5001 >"+scratch+"/tmp/old; chown 5001 "+scratch))
+	unmount := func() { s.Root("sh", "-c", "! mountpoint -q "+scratch+" || umount "+scratch) }
+	t.Cleanup(unmount)
+	for range 3 {
+		r := s.runAsAlice("$P -c \"$W\"")
+		requireRefused(t, "your earlier sandbox on this node cannot be removed: ", r)
+		assert.Contains(t, r.Stderr, scratch)
+	}
+	unmount()
+	requireOutput(t, "0", s.runSSH(harness.Alice, "none", forced, "ls /tmp | wc -l"))
+}
+
 // TestLoginAfterAnUpgrade requires that a sandbox of another version of gojail stays while it is used, and that none is built beside it.
 func TestLoginAfterAnUpgrade(t *testing.T) {
 	s := sharedLoginNode(t, strings.Replace(loginTable, "2s", "4s", 1))
