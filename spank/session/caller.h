@@ -18,7 +18,7 @@ struct caller {
 	struct rlimit limits[RLIM_NLIMITS];
 	int nice, policy, io; /* setpriority(2), sched_setscheduler(2), ioprio_set(2) */
 	cpu_set_t cpus[8];
-	unsigned long slack; /* PR_SET_TIMERSLACK(2const), in nanoseconds */
+	unsigned long slack;                       /* PR_SET_TIMERSLACK(2const), in nanoseconds */
 	char *variables[CALLER_VARIABLES_MAX + 1]; /* NAME=VALUE, with names from a fixed list */
 };
 
