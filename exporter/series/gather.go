@@ -13,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/gojail/gojail/exporter/poll"
+	"github.com/gojail/gojail/internal/metric"
 	"github.com/gojail/gojail/internal/version"
 )
 
@@ -116,34 +117,12 @@ func (g *Gatherer) addState(s sink, v *poll.View) {
 type sink chan<- prometheus.Metric
 
 // add sends one series.
-func (s sink) add(f family, value float64, labels ...string) {
-	metric, err := prometheus.NewConstMetric(f.desc, f.kind, value, labels...)
-	if err != nil {
-		metric = prometheus.NewInvalidMetric(f.desc, err)
-	}
-	s <- metric
-}
+func (s sink) add(f metric.Family, value float64, labels ...string) { s <- f.Series(value, labels...) }
 
-// gather returns the metrics that a function sends, checked as Prometheus would.
+// gather returns the metrics that a function sends.
 func gather(send func(sink)) ([]*dto.MetricFamily, error) {
-	registry := prometheus.NewRegistry()
-	if err := registry.Register(collector(send)); err != nil {
-		return nil, fmt.Errorf("cannot make the metrics: %w", err)
-	}
-	families, err := registry.Gather()
-	if err != nil {
-		return nil, fmt.Errorf("cannot make the metrics: %w", err)
-	}
-	return families, nil
+	return metric.Gather(prometheus.NewRegistry(), func(out chan<- prometheus.Metric) { send(out) })
 }
-
-type collector func(sink)
-
-// Describe describes nothing: what there is depends on the cluster.
-func (c collector) Describe(chan<- *prometheus.Desc) {}
-
-// Collect sends all metrics.
-func (c collector) Collect(out chan<- prometheus.Metric) { c(out) }
 
 func boolValue(b bool) float64 {
 	if b {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gojail/gojail/exporter/slurm"
+	"github.com/gojail/gojail/internal/metric"
 )
 
 // Limits of the values of labels; what is beyond them is "other".
@@ -50,7 +51,7 @@ type pair [2]string
 // counts are values by their labels.
 type counts map[pair]float64
 
-func (s sink) addCounts(f family, c counts, labels int) {
+func (s sink) addCounts(f metric.Family, c counts, labels int) {
 	for key, value := range c {
 		s.add(f, value, key[:labels]...)
 	}

@@ -2,23 +2,17 @@
 
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import "github.com/gojail/gojail/internal/metric"
 
-// family is a metric with its labels. Each has the label node, as two slurmd of one machine write a file
-// each, and the series of all files of the textfile collector must differ.
-type family struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
+// newGauge returns a gauge with the label node: two slurmd of one machine write a file each, and the series of all files
+// of the textfile collector must differ.
+func newGauge(name, help string, labels ...string) metric.Family {
+	return metric.NewGauge(name, help, append([]string{"node"}, labels...)...)
 }
 
-func newGauge(name, help string, labels ...string) family {
-	return family{prometheus.NewDesc(name, help, append([]string{"node"}, labels...), nil), prometheus.GaugeValue}
-}
-
-func newCounter(name, help string, labels ...string) family {
-	f := newGauge(name, help, labels...)
-	f.kind = prometheus.CounterValue
-	return f
+// newCounter is newGauge for a counter.
+func newCounter(name, help string, labels ...string) metric.Family {
+	return metric.NewCounter(name, help, append([]string{"node"}, labels...)...)
 }
 
 // The label of a job is job_id: Prometheus sets the label job itself.

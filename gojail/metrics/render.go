@@ -16,17 +16,14 @@ import (
 
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/internal/metric"
 )
 
 // Render returns the metrics as text.
 func Render(f *Facts) ([]byte, error) {
-	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(collector{f}); err != nil {
-		return nil, fmt.Errorf("cannot make the metrics: %w", err)
-	}
-	families, err := registry.Gather()
+	families, err := metric.Gather(prometheus.NewPedanticRegistry(), f.send)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make the metrics: %w", err)
+		return nil, err
 	}
 	var text bytes.Buffer
 	for _, f := range families {
@@ -37,16 +34,9 @@ func Render(f *Facts) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// collector makes the metrics of the facts.
-type collector struct{ facts *Facts }
-
-// Describe describes nothing: what there is depends on the facts.
-func (c collector) Describe(chan<- *prometheus.Desc) {}
-
-// Collect sends all metrics.
-func (c collector) Collect(out chan<- prometheus.Metric) {
-	s := sink{c.facts.node, out}
-	f := c.facts
+// send sends all metrics of the facts.
+func (f *Facts) send(out chan<- prometheus.Metric) {
+	s := sink{f.node, out}
 	s.add(buildInfo, 1, f.version)
 	s.add(metricsTime, seconds(f.time))
 	s.add(metricsErrors, float64(len(f.Problems)))
@@ -77,17 +67,9 @@ type sink struct {
 	out  chan<- prometheus.Metric
 }
 
-// add sends one series. Label values are made valid: one that is not would cost the whole file.
-func (s sink) add(f family, value float64, labels ...string) {
-	values := []string{s.node}
-	for _, l := range labels {
-		values = append(values, strings.ToValidUTF8(l, "?"))
-	}
-	metric, err := prometheus.NewConstMetric(f.desc, f.kind, value, values...)
-	if err != nil {
-		metric = prometheus.NewInvalidMetric(f.desc, err)
-	}
-	s.out <- metric
+// add sends one series.
+func (s sink) add(f metric.Family, value float64, labels ...string) {
+	s.out <- f.Series(value, append([]string{s.node}, labels...)...)
 }
 
 func (s sink) addJob(j *job) {
@@ -100,7 +82,7 @@ func (s sink) addJob(j *job) {
 	if !j.start.IsZero() {
 		s.add(jobStart, seconds(j.start), j.id)
 	}
-	for f, value := range map[*family]*float64{&jobMemory: j.usage.memory, &jobMemoryPeak: j.usage.memoryPeak, &jobCPU: j.usage.cpuSeconds} {
+	for f, value := range map[*metric.Family]*float64{&jobMemory: j.usage.memory, &jobMemoryPeak: j.usage.memoryPeak, &jobCPU: j.usage.cpuSeconds} {
 		if value != nil {
 			s.add(*f, *value, j.id)
 		}
@@ -129,7 +111,7 @@ func (s sink) addLaunches(jail string, l state.Launches) {
 		buckets[float64(bound)/1e6] = count
 	}
 	count += l.Took[len(contract.TookBounds)]
-	s.out <- prometheus.MustNewConstHistogram(stepEntry.desc, count, float64(l.TookUs)/1e6, buckets, s.node, strings.ToValidUTF8(jail, "?"))
+	s.out <- prometheus.MustNewConstHistogram(stepEntry.Desc, count, float64(l.TookUs)/1e6, buckets, s.node, strings.ToValidUTF8(jail, "?"))
 }
 
 func (s sink) addTemplate(t *template) {

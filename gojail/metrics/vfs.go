@@ -2,7 +2,11 @@
 
 package metrics
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/gojail/gojail/internal/metric"
+)
 
 // VF is a VF of a job.
 type VF struct {
@@ -29,7 +33,7 @@ type HeldVF struct {
 type counterFamily struct {
 	file   string
 	unit   float64 // of the file, in units of the metric
-	family family
+	family metric.Family
 }
 
 // The counters of a VF's interface, and those of a port, which counts data in words of 4 bytes
