@@ -78,6 +78,9 @@ func IsOtherFile(name string) bool {
 // user. The uid follows.
 const LoginPrefix = "login-"
 
+// IsLogin reports whether a job is the sandbox of a user's sessions on a login node.
+func IsLogin(job string) bool { return strings.HasPrefix(job, LoginPrefix) }
+
 // TrashDir is a directory in the directory JobsDir of the scratch directory.
 const TrashDir = ".trash"
 

@@ -89,7 +89,7 @@ func (r *reader) readJob(of state.Job) {
 		r.AddProblem(err)
 		found.jails = append(found.jails, jail{holder.Jail(), joinVersions(versions)})
 	}
-	if len(found.jails) == 0 || strings.HasPrefix(of.ID, contract.LoginPrefix) {
+	if len(found.jails) == 0 || contract.IsLogin(of.ID) {
 		return // the sessions of a user on a login node are no job
 	}
 	slices.SortFunc(found.jails, func(a, b jail) int {

@@ -23,7 +23,7 @@ const processPrefix = "gojail-"
 func EndProcesses(s *state.State, until time.Time) error {
 	for {
 		// A launcher may start others while they are listed, so the end is a list without any.
-		found := findProcesses(s)
+		found := findProcesses(s, func(name string) bool { return strings.HasPrefix(name, processPrefix) })
 		if len(found) == 0 {
 			return nil
 		}
@@ -36,8 +36,8 @@ func EndProcesses(s *state.State, until time.Time) error {
 	}
 }
 
-// findProcesses returns the processes of gojail that work with a state directory.
-func findProcesses(s *state.State) (list []state.Record) {
+// findProcesses returns the processes of gojail that work with a state directory and whose name is wanted.
+func findProcesses(s *state.State, wanted func(name string) bool) (list []state.Record) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -45,12 +45,13 @@ func findProcesses(s *state.State) (list []state.Record) {
 			continue
 		}
 		proc := filepath.Join("/proc", e.Name())
-		name, _ := os.ReadFile(filepath.Join(proc, "comm"))
-		if !strings.HasPrefix(string(name), processPrefix) || !procfs.IsRoots(e.Name()) || !isOfThisState(s, proc) {
+		comm, _ := os.ReadFile(filepath.Join(proc, "comm"))
+		name := strings.TrimSuffix(string(comm), "\n")
+		if !wanted(name) || !procfs.IsRoots(e.Name()) || !isOfThisState(s, proc) {
 			continue
 		}
 		if start, err := procfs.StartTime(pid); err == nil && start > 0 {
-			list = append(list, state.Record{Name: strings.TrimSpace(string(name)), PID: pid, Start: start})
+			list = append(list, state.Record{Name: name, PID: pid, Start: start})
 		}
 	}
 	return list

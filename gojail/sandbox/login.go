@@ -20,13 +20,10 @@ import (
 	"github.com/gojail/gojail/internal/procfs"
 )
 
-// isLogin reports whether a job is the sandbox of a user's sessions on a login node.
-func isLogin(job string) bool { return strings.HasPrefix(job, contract.LoginPrefix) }
-
 // EndLogin ends the sandbox of a user's sessions unless a session or another process is in it: then it does nothing.
 // Files of its /tmp are moved to the trash.
 func EndLogin(s *state.State, scratch, job string, until time.Time) error {
-	if !isLogin(job) {
+	if !contract.IsLogin(job) {
 		return fmt.Errorf("%q is not the name of a login sandbox", job)
 	}
 	_, err := endLogin(s, scratch, job, until)

@@ -86,7 +86,7 @@ func (s *sweep) tearDown(job string) error {
 	until := time.Now().Add(sweepLimit)
 	var parent string
 	var err error
-	if isLogin(job) {
+	if contract.IsLogin(job) {
 		parent, err = endLogin(s.state, s.config.Scratch, job, until)
 	} else {
 		parent, err = teardown(s.state, s.config.Scratch, job, until, func() error { return s.checkStillGone(job) })
@@ -127,7 +127,7 @@ func Alive(s *state.State, c *config.Config) func(job string) bool {
 // findReasonToKeep returns why a job must be left alone, or "".
 func (s *sweep) findReasonToKeep(job string) (string, error) {
 	why, err := s.findProcess(job)
-	if why != "" || err != nil || strings.HasPrefix(job, "run-") || isLogin(job) {
+	if why != "" || err != nil || strings.HasPrefix(job, "run-") || contract.IsLogin(job) {
 		return why, err
 	}
 	return s.askController(job), nil
@@ -148,7 +148,7 @@ func (s *sweep) checkStillGone(job string) error {
 
 // findProcess looks for a process of the job on this node.
 func (s *sweep) findProcess(job string) (string, error) {
-	if isLogin(job) {
+	if contract.IsLogin(job) {
 		return findSession(s.state, s.config.Scratch, job)
 	}
 	pid, run := strings.CutPrefix(job, "run-")

@@ -118,21 +118,8 @@ func readRecorded(s *state.State) (map[int]bool, error) {
 // findKeepers returns the holders and zygotes of this state directory. A process that builds a sandbox
 // has another name, and ends by itself.
 func findKeepers(s *state.State) (list []keeper) {
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		proc := filepath.Join("/proc", e.Name())
-		name, _ := os.ReadFile(filepath.Join(proc, "comm"))
-		holder := string(name) == contract.HolderName+"\n"
-		if !holder && string(name) != contract.ZygoteName+"\n" || !procfs.IsRoots(e.Name()) || !isOfThisState(s, proc) {
-			continue
-		}
-		if start, err := procfs.StartTime(pid); err == nil && start > 0 {
-			list = append(list, keeper{state.Record{Name: string(name[:len(name)-1]), PID: pid, Start: start}, holder})
-		}
+	for _, r := range findProcesses(s, func(name string) bool { return name == contract.HolderName || name == contract.ZygoteName }) {
+		list = append(list, keeper{r, r.Name == contract.HolderName})
 	}
 	return list
 }

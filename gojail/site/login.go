@@ -9,21 +9,6 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 )
 
-// unknownInRules returns the users and groups of login rules that do not exist.
-func unknownInRules(rules []config.LoginRule, accounts Accounts) (list []string) {
-	for _, rule := range rules {
-		_, users := resolveAccounts(rule.Users, accounts.UID)
-		_, groups := resolveAccounts(rule.Groups, accounts.GID)
-		for _, u := range users {
-			list = append(list, fmt.Sprintf("user %s of login.rules", u))
-		}
-		for _, g := range groups {
-			list = append(list, fmt.Sprintf("group %s of login.rules", g))
-		}
-	}
-	return list
-}
-
 // writeLogin writes whether this node is a login node, how long a sandbox stays there after the last session, and
 // the jails of users and groups. The first line that names the user counts; one with a name that cannot be looked up may
 // be about the user, whose jail is unknown then: a later line, or none, must not take its place.

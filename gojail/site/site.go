@@ -67,24 +67,25 @@ func resolveAccounts(names []string, lookup func(string) (uint32, error)) (ids [
 }
 
 // Unknown returns the users and groups that the configuration names and that do not exist.
-func Unknown(c *config.Config, accounts Accounts) []string {
-	var list []string
-	for _, name := range c.JailNames() {
-		j := c.Jails[name]
-		_, users := resolveAccounts(j.Users, accounts.UID)
-		_, groups := resolveAccounts(j.Groups, accounts.GID)
+func Unknown(c *config.Config, accounts Accounts) (list []string) {
+	add := func(users, groups []string, where string) {
+		_, users = resolveAccounts(users, accounts.UID)
+		_, groups = resolveAccounts(groups, accounts.GID)
 		for _, u := range users {
-			list = append(list, fmt.Sprintf("user %s of jail %s", u, name))
+			list = append(list, fmt.Sprintf("user %s of %s", u, where))
 		}
 		for _, g := range groups {
-			list = append(list, fmt.Sprintf("group %s of jail %s", g, name))
+			list = append(list, fmt.Sprintf("group %s of %s", g, where))
 		}
 	}
-	_, groups := resolveAccounts(c.Session.Exempt, accounts.GID)
-	for _, g := range groups {
-		list = append(list, fmt.Sprintf("group %s of session.exempt", g))
+	for _, name := range c.JailNames() {
+		add(c.Jails[name].Users, c.Jails[name].Groups, "jail "+name)
 	}
-	return append(list, unknownInRules(c.Login.Rules, accounts)...)
+	add(nil, c.Session.Exempt, "session.exempt")
+	for _, rule := range c.Login.Rules {
+		add(rule.Users, rule.Groups, "login.rules")
+	}
+	return list
 }
 
 // compile returns the text of the site file, in the format of docs/state.md. keys has each jail's key

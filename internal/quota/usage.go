@@ -43,10 +43,12 @@ func ReadUsage(dir int, job string) (u Usage, known bool) {
 
 // findProject returns the project of a job, as find_project of spank/common/quota.c does.
 func findProject(job string) (uint32, bool) {
-	number, run := strings.CutPrefix(job, "run-")
-	n, err := strconv.ParseUint(number, 10, 64)
-	if run {
-		return contract.ProjectOfRuns ^ uint32(n&math.MaxUint32), err == nil
+	number, base := job, uint32(contract.ProjectOfJobs)
+	if run, is := strings.CutPrefix(job, "run-"); is {
+		number, base = run, contract.ProjectOfRuns
+	} else if login, is := strings.CutPrefix(job, contract.LoginPrefix); is {
+		number, base = login, contract.ProjectOfLogins
 	}
-	return contract.ProjectOfJobs ^ uint32(n&math.MaxUint32), err == nil
+	n, err := strconv.ParseUint(number, 10, 64)
+	return base ^ uint32(n&math.MaxUint32), err == nil
 }

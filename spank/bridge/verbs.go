@@ -190,16 +190,22 @@ func (r *request) assembleJail() ([]mount.Tree, error) {
 
 // endJob ends a job. It works without a valid configuration.
 func (r *request) endJob() ([]mount.Tree, error) {
-	state, err := state.OpenState(r.words["state"])
-	if err != nil {
-		return nil, err
-	}
-	scratch, err := r.findScratch(state)
+	state, scratch, err := r.openForEnd()
 	if err != nil {
 		return nil, err
 	}
 	// The VFs first: while the job's namespace lives, they can be moved out of it.
 	return nil, errors.Join(r.releaseNet(r.words["job"]), sandbox.EndJob(state, scratch, r.words["job"], r.findDeadline().Add(-leave)))
+}
+
+// openForEnd returns what is needed to end a sandbox: the state directory and the scratch directory.
+func (r *request) openForEnd() (*state.State, string, error) {
+	s, err := state.OpenState(r.words["state"])
+	if err != nil {
+		return nil, "", err
+	}
+	scratch, err := r.findScratch(s)
+	return s, scratch, err
 }
 
 // findScratch returns the scratch directory from the site file, with which jobs were built, or else from the
@@ -232,7 +238,7 @@ func (r *request) finishJob() ([]mount.Tree, error) {
 		trashes = append(trashes, scratch)
 	}
 	failed := sandbox.EmptyTrash(trashes, r.words["job"], until)
-	if failed != nil && !strings.HasPrefix(r.words["job"], contract.LoginPrefix) { // the user may be back by now
+	if failed != nil && !contract.IsLogin(r.words["job"]) { // the user may be back by now
 		state.NoteEnded(r.words["job"])
 	}
 	return nil, errors.Join(err, failed)
