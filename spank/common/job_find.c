@@ -132,6 +132,14 @@ static bool has_text(int dir, const char *name, const char *text)
 
 #define OTHERS_TEXT "a job of another user with the same id left its sandbox on this node; ask your administrator to run: gojail sweep"
 
+int job_open(const struct node *node, const char *job)
+{
+	char path[GOJAIL_PATH_MAX + 64];
+
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, job);
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
 bool job_has_owner(int job, uid_t uid)
 {
 	char owner[24];

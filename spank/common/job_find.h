@@ -42,6 +42,9 @@ int sandbox_open_recorded(struct sandbox *sandbox, int job, const char *name, st
 /* Finds the record of the job's network, if that is attached. Returns 0, or -1; with a fault where the job has other rails. */
 int job_find_net(const char *state, const struct sandbox_spec *spec, struct record *net, struct fault *fault);
 
+/* Opens the directory of a job in the state directory. Returns -1 with errno. */
+int job_open(const struct node *node, const char *job);
+
 /* Reports whether the directory of the job is noted as this user's. */
 bool job_has_owner(int job, uid_t uid);
 

@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
+#include "common/job_find.h"
 #include "common/launch.h"
 #include "common/lock.h"
 #include "common/record.h"
@@ -61,13 +62,13 @@ static bool has_leftover(const struct node *node, const struct site *site, const
 /* Reports whether a process holds a sandbox of the user's sessions that another version of gojail has built. No session can enter that. */
 static bool has_foreign_holder(const struct node *node, const char *name)
 {
-	char path[GOJAIL_PATH_MAX + 64];
+	int fd = job_open(node, name);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct record holder;
 	bool found = false;
-	DIR *dir;
 
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, name);
-	dir = opendir(path);
+	if (!dir)
+		close_fd(&fd);
 	for (struct dirent *entry; dir && !found && (entry = readdir(dir));) {
 		if (entry->d_name[0] == '.' || record_read(dirfd(dir), entry->d_name, &holder) == 0)
 			continue;
@@ -130,14 +131,6 @@ static int await_last_session(int dir)
 	return 0;
 }
 
-/* Reports whether a session has its lock. */
-static bool has_session(int dir)
-{
-	scoped_fd fd = openat(dir, GOJAIL_SESSIONS, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-
-	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
-}
-
 /* Returns when the last session began, on the clock of files; 0 if that is not known. */
 static int64_t find_last_begin(int dir)
 {
@@ -159,7 +152,7 @@ static void watch(const struct node *node, const struct site *site, const char *
 		}
 		began = find_last_begin(dir);
 		pause_for(site->login.linger_ms);
-		if (is_removed(dir) || has_session(dir) || find_last_begin(dir) != began)
+		if (is_removed(dir) || lock_is_held(dir, GOJAIL_SESSIONS, LOCK_EX) || find_last_begin(dir) != began)
 			continue;
 		if (log_out(node, name, clock_ms() + site->deadline_ms, &fault) < 0)
 			syslog(LOG_ERR, "gojail: the sandbox %s could not be removed, which is tried again: %s", name, fault.text);
@@ -170,14 +163,12 @@ static void watch(const struct node *node, const struct site *site, const char *
 
 int login_watch(const struct node *node, const struct site *site, const char *name, struct fault *fault)
 {
-	char path[GOJAIL_PATH_MAX + 64];
 	struct fault other = {0};
 	pid_t child;
 
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, name);
-	scoped_fd dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	scoped_fd dir = job_open(node, name);
 	if (dir < 0)
-		return errno == ENOENT ? 0 : fault_set(fault, "cannot open %s: %s", path, strerror(errno));
+		return errno == ENOENT ? 0 : fault_set(fault, "cannot open %s/" GOJAIL_JOBS "/%s: %s", node->state, name, strerror(errno));
 	child = fork();
 	if (child < 0)
 		return fault_set(fault, "cannot start the process that ends the sandbox: %s", strerror(errno));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/sandbox_storage.h"
 
-#include "common/clock.h"
 #include "common/fd.h"
 #include "common/job_find.h"
+#include "common/lock.h"
 #include "common/record.h"
 #include "common/storage.h"
 #include "launcher/keeper.h"
@@ -37,20 +37,6 @@ static int ask_mounts(int namespace, int proc, const struct origin *origin, int6
 	return remote_collect(proc, origin, until, fault);
 }
 
-/*
- * Waits until no other process asks for the sandboxes of that template: one that hangs in storage may be beyond kill(2), and each step would
- * leave a further one. The children of such a process hold the lock, too. Returns 0, or -1 at the deadline.
- */
-static int await_turn(int note, int64_t until)
-{
-	while (flock(note, LOCK_EX | LOCK_NB) < 0) {
-		if (clock_left(until) == 0)
-			return -1;
-		clock_pause_ms(10);
-	}
-	return 0;
-}
-
 int sandbox_storage_ask(const struct node *node, int64_t until, struct fault *fault)
 {
 	static struct origin origin; /* without a path: the mounts are the sandbox's own */
@@ -65,7 +51,11 @@ int sandbox_storage_ask(const struct node *node, int64_t until, struct fault *fa
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, library_word("job"));
 	scoped_fd job = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	scoped_fd note = job < 0 ? -1 : open_note(job, name);
-	if (note >= 0 && await_turn(note, until) < 0)
+	/*
+	 * One process at a time asks for the sandboxes of that template: one that hangs in storage may be beyond kill(2), and each step would leave a
+	 * further one. The children of such a process hold the lock, too.
+	 */
+	if (note >= 0 && lock_wait(note, LOCK_EX, 10, until) < 0)
 		return origin_set_silent(&origin, "of its mounts", fault);
 	if (note >= 0 && storage_is_recent(note))
 		return 0; /* the one before has asked */

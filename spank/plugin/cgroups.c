@@ -68,19 +68,11 @@ int find_job_cgroups(struct shared *list, int max)
 	return count;
 }
 
-static int open_records(const struct node *node, const char *job)
-{
-	char path[GOJAIL_PATH_MAX + 64];
-
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, job);
-	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-}
-
 void note_job_cgroups(const struct node *node, const char *job)
 {
 	static struct shared groups[CGROUPS_MAX];
 	static char text[CGROUPS_MAX * (sizeof(groups[0].path) + 1) + 1];
-	scoped_fd dir = open_records(node, job);
+	scoped_fd dir = job_open(node, job);
 	size_t used = 0;
 
 	if (dir < 0 || faccessat(dir, GOJAIL_CGROUPS, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
@@ -114,7 +106,7 @@ void note_job_memory(const struct node *node, const char *job)
 	}
 	if (!peak[0])
 		return;
-	scoped_fd dir = open_records(node, job);
+	scoped_fd dir = job_open(node, job);
 	if (dir >= 0)
 		job_write_text(dir, GOJAIL_MEMORY, peak);
 }

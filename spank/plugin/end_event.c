@@ -2,6 +2,7 @@
 #include "plugin/end_event.h"
 
 #include "common/fd.h"
+#include "common/job_find.h"
 #include "common/journal.h"
 
 #include <dirent.h>
@@ -20,14 +21,6 @@ void read_words(int dir, const char *name, char *text, size_t size)
 		text[strlen(text) - 1] = '\0';
 	for (char *at = text; (at = strpbrk(at, " \n")); at++)
 		*at = ',';
-}
-
-static int open_job_of(const struct node *node, const char *job)
-{
-	char path[GOJAIL_PATH_MAX + 64];
-
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, job);
-	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
 
 /* Adds a word to a list, unless it is there or too long. */
@@ -64,7 +57,7 @@ static bool is_sandbox(const char *name)
 
 void summary_read(struct summary *summary, const struct node *node, const char *job)
 {
-	int fd = open_job_of(node, job);
+	int fd = job_open(node, job);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	char name[GOJAIL_NAME_MAX + 64], word[128];
 

@@ -33,8 +33,7 @@ static int open_job(const struct node *node, const char *job, uid_t uid)
 	snprintf(path, sizeof(path), "%s/" GOJAIL_ENDED "/%s", node->state, job);
 	if (access(path, F_OK) == 0)
 		return -1;
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, job);
-	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	dir = job_open(node, job);
 	if (dir >= 0 && !job_has_owner(dir, uid))
 		close_fd(&dir);
 	return dir;

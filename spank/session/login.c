@@ -6,6 +6,7 @@
 #include "common/job_find.h"
 #include "common/job_mounts.h"
 #include "common/launch.h"
+#include "common/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,11 +75,8 @@ static int build_sandbox(const struct choice *choice, const struct node *node, c
 /* Opens the directory of the sandbox, if it is the user's. Returns -1 if there is none. */
 static int open_directory(const struct choice *choice, const struct node *node, uid_t uid)
 {
-	char path[GOJAIL_PATH_MAX + 64];
-	int dir;
+	int dir = job_open(node, choice->job);
 
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, choice->job);
-	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir >= 0 && !job_has_owner(dir, uid))
 		close_fd(&dir);
 	return dir;
@@ -95,25 +93,14 @@ static int lock_sandbox(int dir, int64_t until, struct fault *fault)
 		return -1;
 	if (fd < 0)
 		return fault_set(fault, "cannot open the lock of your sandbox: %s; is the state directory full or read-only?", strerror(errno));
-	while (flock(fd, LOCK_SH | LOCK_NB) < 0) {
-		if (clock_left(until) == 0)
-			return fault_set(fault, "your earlier sandbox is still being removed; try again");
-		clock_pause_ms(1);
-	}
+	if (lock_wait(fd, LOCK_SH, 1, until) < 0)
+		return fault_set(fault, "your earlier sandbox is still being removed; try again");
 	if (fstat(fd, &st) < 0 || st.st_nlink == 0)
 		return -1;
 	futimens(fd, NULL); /* the watcher waits anew from the end of this session */
 	lock = fd;
 	fd = -1;
 	return lock;
-}
-
-/* Reports whether a process watches the sandbox in that directory. It may have been killed. */
-static bool has_watcher(int dir)
-{
-	scoped_fd fd = openat(dir, GOJAIL_WATCHER, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-
-	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
 }
 
 int login_open(struct sandbox *sandbox, const struct choice *choice, const struct node *node, const struct site *site, const struct caller *caller,
@@ -131,7 +118,7 @@ int login_open(struct sandbox *sandbox, const struct choice *choice, const struc
 			return -1;
 		if (lock >= 0 && sandbox_open_recorded(sandbox, dir, choice->name, &holder, &ended) == 0 && holder.uid == caller->uid &&
 		    (sandbox->root = record_get_fd(&holder, sandbox->holder, GOJAIL_ROOT_FD)) >= 0 &&
-		    (attempt > 0 || has_watcher(dir) || build_sandbox(choice, node, caller, until, fault) == 0))
+		    (attempt > 0 || lock_is_held(dir, GOJAIL_WATCHER, LOCK_SH) || build_sandbox(choice, node, caller, until, fault) == 0))
 			return lock;
 		sandbox_close(sandbox);
 		close_fd(&lock);
