@@ -67,3 +67,22 @@ func RequireOutput(t testing.TB, want string, r Result) {
 	require.Zero(t, r.Code, r)
 	assert.Equal(t, want, strings.TrimSpace(r.Stdout), r)
 }
+
+// RequireRefused requires that a command fails and says why in the only line that is gojail's.
+func RequireRefused(t testing.TB, why string, r Result) {
+	t.Helper()
+	assert.NotZero(t, r.Code, r)
+	if lines := FindGojailLines(r.Stderr); assert.Len(t, lines, 1, r) {
+		assert.Contains(t, lines[0], why, r)
+	}
+}
+
+// FindGojailLines returns the lines of gojail among those of Slurm.
+func FindGojailLines(stderr string) (found []string) {
+	for line := range strings.Lines(stderr) {
+		if strings.Contains(line, "gojail: ") {
+			found = append(found, strings.TrimSpace(line))
+		}
+	}
+	return found
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -92,21 +91,12 @@ func requireMissing(t *testing.T, c *harness.Cluster, path string) {
 	assert.ErrorIs(t, err, os.ErrNotExist, path)
 }
 
-var requireOutput = harness.RequireOutput
+var requireOutput, requireRefused = harness.RequireOutput, harness.RequireRefused
 
-// requireRefused requires that a command fails with one line of gojail's, which contains why.
-func requireRefused(t *testing.T, why string, r harness.Result) {
-	t.Helper()
-	assert.NotZero(t, r.Code, r)
-	assert.Contains(t, findGojailLine(r.Stderr), why, r)
-}
-
-// findGojailLine returns the line of gojail among those of Slurm.
+// findGojailLine returns the first line of gojail among those of Slurm.
 func findGojailLine(stderr string) string {
-	for line := range strings.Lines(stderr) {
-		if strings.Contains(line, "gojail: ") {
-			return strings.TrimSpace(line)
-		}
+	if lines := harness.FindGojailLines(stderr); len(lines) > 0 {
+		return lines[0]
 	}
 	return ""
 }

@@ -13,21 +13,7 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-var requireOutput = harness.RequireOutput
-
-// requireRefused expects a command that fails and says why in one line of ours.
-func requireRefused(t *testing.T, why string, r harness.Result) {
-	t.Helper()
-	assert.NotZero(t, r.Code, r)
-	var lines []string
-	for line := range strings.Lines(r.Stderr) {
-		if strings.Contains(line, "gojail: ") {
-			lines = append(lines, strings.TrimSpace(line))
-		}
-	}
-	require.Len(t, lines, 1, r)
-	assert.Contains(t, lines[0], why, r)
-}
+var requireOutput, requireRefused = harness.RequireOutput, harness.RequireRefused
 
 // forEachTree runs a test for the tree that the nodes' root may write and for the other.
 func forEachTree(t *testing.T, test func(t *testing.T, b *testBed, tree string)) {

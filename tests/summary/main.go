@@ -41,6 +41,7 @@ type run struct {
 	qualifies          func(reason string) bool // in CI: this machine has what the skipped test asks for
 	packageHasFailures map[string]bool
 	reasons            map[string]string
+	seconds            map[string]float64 // of each test, without subtests
 }
 
 // guestRestarted begins the line of a package's output that says that its guest ended by itself (tests/vm/ctl).
@@ -48,7 +49,7 @@ const guestRestarted = "guest started once more: "
 
 func newRun(qualifies func(string) bool) *run {
 	return &run{output: map[string][]string{}, parents: map[string]bool{}, packageHasFailures: map[string]bool{},
-		reasons: map[string]string{}, running: map[string]bool{}, qualifies: qualifies}
+		reasons: map[string]string{}, seconds: map[string]float64{}, running: map[string]bool{}, qualifies: qualifies}
 }
 
 func main() {
@@ -119,6 +120,9 @@ func (r *run) addResult(e event, key string) {
 	if e.Test == "" {
 		r.addPackageResult(e, key)
 		return
+	}
+	if !strings.Contains(e.Test, "/") {
+		r.seconds[key] += e.Elapsed
 	}
 	if e.Action == "fail" {
 		r.packageHasFailures[e.Package] = true
@@ -193,6 +197,7 @@ func (r *run) close(out io.Writer) int {
 	for _, name := range slices.Sorted(maps.Keys(r.running)) {
 		r.broken = append(r.broken, name+": it did not come to its end")
 	}
+	printSlowest(out, r.seconds)
 	for _, test := range append(r.failed, r.broken...) {
 		fmt.Fprintf(out, "failed  %s\n", test)
 	}

@@ -44,6 +44,15 @@ func TestSummary(t *testing.T) {
 	assert.Equal(t, "\nskipped p TestOld: needs Linux 6.8: lowerdir+\nfailed  p TestRoot: skipped, but this machine has what it needs: needs gcc\n1 passed, 1 failed, 1 skipped\n", text)
 }
 
+// TestSummaryNamesSlowTests: both tries of a test count, those of a subtest in its parent.
+func TestSummaryNamesSlowTests(t *testing.T) {
+	take := func(test string, seconds float64) event {
+		return event{Action: "pass", Package: "p", Test: test, Elapsed: seconds}
+	}
+	_, text := summarise(false, start, take("TestQuick", 9.9), take("TestTwice", 6), take("TestTwice", 6), take("TestOf/one", 40), take("TestOf", 41), ended)
+	assert.Contains(t, text, "slow    p TestOf: 41 s\nslow    p TestTwice: 12 s\n4 passed")
+}
+
 func TestSummaryExcusesKernels(t *testing.T) {
 	for reason, want := range map[string]bool{
 		"a_test.go:7: needs the kernel's btrfs": true, "a_test.go:7: needs the kernel's xfs": false,
