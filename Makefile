@@ -154,13 +154,11 @@ unit: ## what needs neither root nor Slurm, within two minutes
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(prometheus|session|slurm|escape|shim|storage$$|vm)|/spank/bridge') | CI= $(BUILD)/summary
 
-GO_TEST := $(GO) test -json -p 1 -count=1 -timeout 50m
-
 # The build comes after deps (Slurm's headers) and the tests after both.
 test: lint ## lint, and everything but the long suites, on a private Slurm
 	@$(MAKE) --no-print-directory all rootfs
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(BUILD)/summary -again "$(GO_TEST)" $(GO_TEST) $$($(GO) list ./... | grep -vE '/tests/(storage$$|vm|packages)')
+	@$(BUILD)/summary -again "$(GO) test -json -count=1 -timeout 50m" tests/all
 
 # Each release of Slurm comes from the Debian suite that has it, in a root of its own.
 RELEASE ?= 22.05 24.11 26.05
