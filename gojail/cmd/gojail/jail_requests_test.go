@@ -67,8 +67,8 @@ func TestRequestsDoNotGrowWithTheJail(t *testing.T) {
 		}
 	}
 	t.Log("ls, switch, rollback, gc:", counts[1])
-	assert.Equal(t, counts[1], counts[1000])
-	for _, count := range counts[1] {
+	for i, count := range counts[1] {
 		assert.Positive(t, count)
+		assert.InDelta(t, count, counts[1000][i], 5, "%v", counts) // a call that a signal interrupts is made again
 	}
 }

@@ -168,7 +168,8 @@ func TestJailEdit(t *testing.T) {
 	tree, err := filepath.EvalSymlinks("../../../build/cache/jail")
 	require.NoError(t, err)
 	archive := filepath.Join(s.dir, "debian.tar")
-	exec.Command("tar", "-cf", archive, "-C", tree, ".").Run() // fails where a cluster makes links to its files meanwhile
+	// What the commands below do not need is left out: each version is read several times. tar fails where a cluster makes links to files meanwhile.
+	exec.Command("tar", "-cf", archive, "-C", tree, "--exclude=./usr/share", "--exclude=*python3*", "--exclude=*perl*", ".").Run()
 	s.must(t, "jail", "build", "debian", "--from", "tar:"+archive)
 	s.must(t, "jail", "switch", "debian")
 	list, _ := s.versions(t)
