@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"time"
 
 	"github.com/gojail/gojail/gojail/source"
@@ -155,11 +156,16 @@ func (b *builder) unpackLayer(ctx context.Context, fetch *fetcher, n int, layere
 	defer stored.Close()
 	policy := b.Policy
 	policy.Whiteouts = layered
-	digest, err = fetch.layers[n].Read(ctx, &countingReader{stored, b}, streamMax(b.Limits), func(r io.Reader) (err error) {
+	digest, err = fetch.layers[n].Read(ctx, &countingReader{stored, b}, streamMax(b.Limits), b.confine, func(r io.Reader) (err error) {
 		result, err = b.tree.UnpackLayer(ctx, r, policy, b.Limits, total)
 		return err
 	})
 	return digest, result, err
+}
+
+// confine is what source.Layer.Read calls for xz.
+func (b *builder) confine(ctx context.Context, program string, args ...string) (*exec.Cmd, error) {
+	return unpack.Confine(ctx, b.Self, program, args...)
 }
 
 // streamMax returns the maximum size of a tar stream within limits: the files, and headers and padding of each entry,

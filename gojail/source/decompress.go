@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 
@@ -35,8 +34,11 @@ func findCompression(head []byte) string {
 	return ""
 }
 
+// confiner returns a command that runs a program as a filter which can do nothing else, whatever its input makes it do.
+type confiner func(ctx context.Context, program string, args ...string) (*exec.Cmd, error)
+
 // decompress returns the decompressed stream. Its memory is bounded whatever the stream says.
-func decompress(ctx context.Context, r io.Reader) (io.ReadCloser, error) {
+func decompress(ctx context.Context, r io.Reader, confine confiner) (io.ReadCloser, error) {
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	head, err := buffered.Peek(6)
 	if err != nil && err != io.EOF {
@@ -57,7 +59,7 @@ func decompress(ctx context.Context, r io.Reader) (io.ReadCloser, error) {
 	case "bzip2":
 		return io.NopCloser(bzip2Reader{bzip2.NewReader(buffered)}), nil
 	case "xz":
-		return decompressXZ(ctx, buffered)
+		return decompressXZ(ctx, buffered, confine)
 	}
 	return nil, fmt.Errorf("unknown compression")
 }
@@ -79,9 +81,13 @@ const xzMemory = 256
 // xzReader is the output of xz.
 type xzReader struct{ io.ReadCloser }
 
-func decompressXZ(ctx context.Context, r io.Reader) (io.ReadCloser, error) {
-	cmd := exec.CommandContext(ctx, "xz", "--decompress", "--stdout", fmt.Sprintf("--memlimit-decompress=%dMiB", xzMemory))
-	cmd.Stdin, cmd.Env = r, append(os.Environ(), "LC_ALL=C")
+// decompressXZ runs xz, which is written in C, unlike all other decompressors.
+func decompressXZ(ctx context.Context, r io.Reader, confine confiner) (io.ReadCloser, error) {
+	cmd, err := confine(ctx, "xz", "--decompress", "--stdout", fmt.Sprintf("--memlimit-decompress=%dMiB", xzMemory))
+	if err != nil {
+		return nil, fmt.Errorf("cannot decompress it with xz: %w", err)
+	}
+	cmd.Stdin = r
 	output, err := startReader(cmd, "decompress it with xz")
 	if err != nil {
 		return nil, err

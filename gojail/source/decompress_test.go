@@ -3,6 +3,7 @@
 package source
 
 import (
+	"context"
 	"encoding/base64"
 	"os"
 	"os/exec"
@@ -13,22 +14,46 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/gojail/source/sourcetest"
+	"github.com/gojail/gojail/gojail/unpack"
+	"github.com/gojail/gojail/internal/nstest"
 )
+
+// childVariable makes this test binary a child that unpacks.
+const childVariable = "GOJAIL_TEST_UNPACK"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) != "" {
+		unpack.Child(os.Args[len(os.Args)-1])
+	}
+	os.Exit(m.Run())
+}
+
+// confine returns the command of unpack.Confine.
+func confine(ctx context.Context, program string, args ...string) (*exec.Cmd, error) {
+	cmd, err := unpack.Confine(ctx, []string{"/proc/self/exe"}, program, args...)
+	if err == nil {
+		cmd.Env = append(os.Environ(), childVariable+"=1")
+	}
+	return cmd, err
+}
 
 // largeDictionary is "hello" compressed by xz --lzma2=preset=0,dict=1GiB.
 const largeDictionary = "/Td6WFoAAATm1rRGAgAhASQAAABeH8f5AQAFaGVsbG8KAAAApWCX8ZT2/eAAAR4GwS+kHR+2830BAAAAAARZWg=="
 
 // TestDictionaryOfXZ: the stream says how much memory its decompression takes.
 func TestDictionaryOfXZ(t *testing.T) {
+	nstest.NeedRoot(t)
 	text, err := base64.StdEncoding.DecodeString(largeDictionary)
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "x.xz")
 	require.NoError(t, os.WriteFile(path, text, 0o644))
 	t.Setenv("XZ_DEFAULTS", "--memlimit=4GiB")
+	t.Setenv("XZ_OPT", "--no-such-option")
 	_, _, err = readNames(t, "tar:"+path, Options{})
 	require.EqualError(t, err, "cannot decompress it with xz in 256 MiB of memory; if the source is trusted, decompress it first")
 
 	require.NoError(t, os.WriteFile(path, sourcetest.Tar(t, "a=1"), 0o644))
+	t.Setenv("XZ_OPT", "")
 	packed, err := exec.Command("xz", "-9", "--extreme", "--stdout", path).Output()
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, packed, 0o644))

@@ -26,9 +26,11 @@ type processReader struct {
 // startReader starts a program and returns its output; what is its purpose in errors: "cannot read the directory: tar: ...".
 func startReader(cmd *exec.Cmd, what string) (io.ReadCloser, error) {
 	p := &processReader{cmd: cmd, what: what, stderr: &output.Head{Most: 2 << 10}}
-	cmd.Stderr = p.stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // mmdebstrap then removes its tree
-	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGTERM) }, endPatience
+	cmd.Stderr, cmd.WaitDelay = p.stderr, endPatience
+	if cmd.SysProcAttr == nil { // a confined program has nothing to clean up
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // mmdebstrap then removes its tree
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	}
 	pipe, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -64,7 +66,7 @@ func (p *processReader) Close() error {
 		return nil
 	}
 	p.ended = true
-	p.cmd.Process.Signal(syscall.SIGTERM)
+	p.cmd.Cancel()
 	kill := time.AfterFunc(endPatience, func() { p.cmd.Process.Kill() })
 	defer kill.Stop()
 	p.cmd.Wait()

@@ -16,10 +16,10 @@ import (
 var errTooLarge = errors.New("the decompressed layer is too large; if the source is trusted, raise --max-size")
 
 // Read decompresses a layer from its stored form, and calls use with the tar stream. At its end the stream is an error if
-// it is not what the manifest and the configuration say. It returns the digest of the stored form.
-func (l *Layer) Read(ctx context.Context, stored io.Reader, bytesMax int64, use func(io.Reader) error) (digest string, err error) {
+// it is not what the manifest and the configuration say. Confine starts a decompressor that is another program. It returns the digest of the stored form.
+func (l *Layer) Read(ctx context.Context, stored io.Reader, bytesMax int64, confine confiner, use func(io.Reader) error) (digest string, err error) {
 	outer := &summingReader{r: stored, sum: sha256.New()}
-	plain, err := decompress(ctx, outer)
+	plain, err := decompress(ctx, outer, confine)
 	if err != nil {
 		return "", err
 	}

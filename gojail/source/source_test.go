@@ -53,7 +53,7 @@ func readNames(t *testing.T, text string, options Options) (*Image, []string, er
 		require.NoError(t, err)
 		defer stored.Close()
 		var names []string
-		_, err = l.Read(context.Background(), stored, enough, func(r io.Reader) error {
+		_, err = l.Read(context.Background(), stored, enough, confine, func(r io.Reader) error {
 			archive := tar.NewReader(r)
 			for {
 				h, err := archive.Next()
@@ -198,7 +198,7 @@ func readLayer(l *Layer) error {
 		return err
 	}
 	defer stored.Close()
-	_, err = l.Read(context.Background(), stored, enough, discardContent)
+	_, err = l.Read(context.Background(), stored, enough, confine, discardContent)
 	return err
 }
 
@@ -328,6 +328,7 @@ func TestOldDockerArchive(t *testing.T) {
 }
 
 func TestPlainSources(t *testing.T) {
+	nstest.NeedRoot(t)
 	text := sourcetest.Tar(t, "a=1", "b/")
 	dir := t.TempDir()
 	for program, ending := range map[string]string{"": "", "gzip": ".gz", "xz": ".xz", "bzip2": ".bz2"} {
@@ -369,7 +370,7 @@ func TestDirectoryAsASource(t *testing.T) {
 		stored, err := image.Layers[0].Open(context.Background())
 		require.NoError(t, err)
 		defer stored.Close()
-		sum, err = image.Layers[0].Read(context.Background(), stored, enough, discardContent)
+		sum, err = image.Layers[0].Read(context.Background(), stored, enough, confine, discardContent)
 		require.NoError(t, err)
 		return sum
 	}
@@ -427,7 +428,7 @@ func TestLayersAreVerified(t *testing.T) {
 			if change != nil {
 				change(&l)
 			}
-			digest, err := l.Read(context.Background(), bytes.NewReader(stored), bytesMax, discardContent)
+			digest, err := l.Read(context.Background(), bytes.NewReader(stored), bytesMax, confine, discardContent)
 			if err == nil {
 				assert.Equal(t, sum(stored), digest)
 			}
@@ -446,9 +447,9 @@ func TestLayersAreVerified(t *testing.T) {
 func TestReadPassesErrorsOn(t *testing.T) {
 	mine := errors.New("mine")
 	l := Layer{}
-	_, err := l.Read(context.Background(), strings.NewReader("x"), enough, func(io.Reader) error { return mine })
+	_, err := l.Read(context.Background(), strings.NewReader("x"), enough, confine, func(io.Reader) error { return mine })
 	require.ErrorIs(t, err, mine)
-	_, err = l.Read(context.Background(), io.MultiReader(strings.NewReader("x"), failing{mine}), enough, discardContent)
+	_, err = l.Read(context.Background(), io.MultiReader(strings.NewReader("x"), failing{mine}), enough, confine, discardContent)
 	require.ErrorIs(t, err, mine)
 }
 

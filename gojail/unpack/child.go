@@ -17,20 +17,23 @@ import (
 
 // request is the only argument of a child, as JSON.
 type request struct {
-	Action  string `json:"action"`
-	Target  string `json:"target"`
-	Policy  Policy `json:"policy"`
-	Limits  Limits `json:"limits"`
-	Before  Result `json:"before"`
-	Version string `json:"version,omitempty"`
+	Action  string   `json:"action"`
+	Target  string   `json:"target"`
+	Policy  Policy   `json:"policy"`
+	Limits  Limits   `json:"limits"`
+	Before  Result   `json:"before"`
+	Version string   `json:"version,omitempty"`
+	Command []string `json:"command,omitempty"`
+	Program string   `json:"program,omitempty"`
 }
 
 // Actions of a request.
 const (
-	actionLayer = "layer"
-	actionMark  = "mark"
-	actionList  = "list"
-	actionStrip = "strip"
+	actionLayer   = "layer"
+	actionMark    = "mark"
+	actionList    = "list"
+	actionStrip   = "strip"
+	actionConfine = "confine"
 )
 
 // answer is the last line that a child writes to its third descriptor.
@@ -52,8 +55,18 @@ func childAttributes() *syscall.SysProcAttr {
 
 // Child runs the request in text, writes the answer and exits: it is all that a child process does.
 func Child(text string) {
+	r, err := readRequest(text)
+	if r.Action == actionConfine { // it has no answer, but the output of a program
+		if err == nil {
+			err = executeConfined(r.Program, r.Command)
+		}
+		fmt.Fprintln(os.Stderr, "gojail:", err)
+		os.Exit(1)
+	}
 	var a answer
-	err := runRequest(text, &a.Result)
+	if err == nil {
+		err = runRequest(r, &a.Result)
+	}
 	if err != nil {
 		a.Error = err.Error()
 	}
@@ -64,14 +77,17 @@ func Child(text string) {
 	os.Exit(0)
 }
 
-func runRequest(text string, result *Result) error {
-	var r request
+func readRequest(text string) (r request, err error) {
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return fmt.Errorf("invalid request: %w", err)
+		return r, fmt.Errorf("invalid request: %w", err)
 	}
 	if os.Getpid() != 1 {
-		return errors.New("this command is gojail's own, and runs in namespaces that gojail makes")
+		return r, errors.New("this command is gojail's own, and runs in namespaces that gojail makes")
 	}
+	return r, nil
+}
+
+func runRequest(r request, result *Result) error {
 	if err := enterTarget(r.Target); err != nil {
 		return fmt.Errorf("cannot make %s the root of a process: %w", r.Target, err)
 	}
@@ -103,6 +119,14 @@ func enterTarget(target string) error {
 	if err := unix.Mount(target, target, "", unix.MS_BIND, ""); err != nil {
 		return err
 	}
+	if err := pivotInto(target); err != nil {
+		return err
+	}
+	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+}
+
+// pivotInto makes a mount the root of this process, and unmounts the previous root.
+func pivotInto(target string) error {
 	if err := unix.Chdir(target); err != nil {
 		return err
 	}
@@ -112,10 +136,7 @@ func enterTarget(target string) error {
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
 		return err
 	}
-	if err := unix.Chdir("/"); err != nil {
-		return err
-	}
-	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	return unix.Chdir("/")
 }
 
 // writeVersion writes the version file, whatever the archive had in its place, and the tree to the disk.

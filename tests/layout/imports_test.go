@@ -27,7 +27,7 @@ var mayImport = map[string][]string{
 	"gojail/mount":     {"gojail/state", "gojail/plan", "gojail/node", "gojail/config", "gojail/contract", "internal"},
 	"gojail/sandbox":   {"gojail/site", "gojail/mount", "gojail/state", "gojail/plan", "gojail/node", "gojail/config", "gojail/contract", "internal"},
 	"gojail/check":     {"gojail/store", "gojail/sandbox", "gojail/site", "gojail/mount", "gojail/state", "gojail/plan", "gojail/node", "gojail/config", "gojail/contract", "gojail/cdi", "gojail/seccomp", "internal"},
-	"gojail/unpack":    {"gojail/contract", "internal"},
+	"gojail/unpack":    {"gojail/contract", "gojail/seccomp", "internal"},
 	"gojail/source":    {"gojail/contract", "internal"},
 	"gojail/store":     {"gojail/contract", "internal"},
 	"gojail/lease":     {"gojail/store", "gojail/state", "gojail/node", "gojail/config", "gojail/contract", "internal"},
