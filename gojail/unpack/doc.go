@@ -8,6 +8,8 @@
 // the target, whatever the code does with it. The child reads one plain tar stream from its standard input; the
 // caller decompresses it and verifies its digests. One child unpacks one layer.
 //
+// The same namespaces confine xz, the only other program that reads bytes of an image (Confine).
+//
 // What the child does with an entry:
 //
 //   - Names are taken as if the target were "/": "..", absolute names and absolute symbolic links stay inside. A
@@ -26,6 +28,30 @@
 // for each directory of a layer, because their times are set at the end, and by up to 40 for each other entry, because
 // an opaque directory spares what its own layer brought. Limits.Entries limits both; directories that an archive implies
 // count. The names in an opaque directory are in memory together while it is emptied.
+//
+// Nothing of opencontainers/umoci is used (oci/layer, v0.6.0), nor of go.podman.io/storage (pkg/archive): the first
+// resolves names component by component in a tree that others may see, and keeps what upper layers brought in a map of paths; the
+// second comes with the whole store of podman, and also needs a child whose root is the target (pkg/chrootarchive). In such a child
+// nothing needs resolution, and what is left is this package. What their tests describe is tested here:
+//
+//	umoci: SanitiseScoping, SymlinkScoping, NonDirParent, "." that is a symlink (CVE-2021-29136)
+//	                               TestUnpackStaysInside, TestUnpackRefuses
+//	umoci: ParentDir, Whiteout (also Nested, MissingDirs), OpaqueWhiteout, IsDirlink
+//	                               TestUnpackLayers, TestWhiteoutsOverSeveralLayers, TestWhiteoutKeepsItsDirectory
+//	umoci: Hardlink                TestHardLinksAcrossLayers
+//	umoci: setuid, setcap, mknod, xattr filters, masked SELinux labels
+//	                               TestUnpackPolicy, TestUpperDirectoryReplacesAttributes
+//	umoci: mixed compression       package source, TestLayersAreVerified
+//	storage: UntarInvalidFilenames, InvalidHardlink, InvalidSymlink, ApplyDotDotFile, MaliciousSymlinks
+//	                               TestUnpackStaysInside
+//	storage: UntarHardlinkToSymlink
+//	                               TestHardLinksAcrossLayers
+//	storage: TypeXGlobalHeader, UstarGnuConflict, Timestamp, TarUntarWithXattr, BlockCharFifo
+//	                               TestPaxHeaders, TestArchivesOfTar, TestUnpackPolicy
+//	storage: ApplyLayerWhiteouts, OverlayTarAUFSUntar
+//	                               TestUnpackLayers
+//
+// umoci's MapRootless and UnpackEntryMap have no counterpart: a jail's owners are those of the image.
 //
 // It requires root. A failed or killed child leaves a half-filled target, which the caller removes.
 package unpack
