@@ -51,6 +51,7 @@ func (c *checker) checkSessions() {
 		c.checkLogin()
 	}
 	c.checkUserManager(append([]string{service}, loginServices...))
+	c.checkSchedulers()
 	if i := slices.IndexFunc(pam, func(r pamRule) bool { return strings.Contains(r.args, "user_readenv=1") }); i >= 0 {
 		c.fail("sessions", "remove user_readenv=1 from "+pam[i].file,
 			"PAM gives sshd's programs on the node the variables of ~/.pam_environment, LD_PRELOAD for xauth of ssh -X for instance")
@@ -66,14 +67,14 @@ func (c *checker) checkSessions() {
 	c.checkSSHD(settings, forced)
 	if len(others) > 0 {
 		c.warn("sessions", "make "+filepath.Join(c.node.LibDir, contract.Session)+" their login shell on this node",
-			"sshd starts the login shell of %s on the node, where it reads their start-up files before they are in the jail", summarize(others))
+			"sshd starts the login shell of %s on the node, where it reads their start-up files before they are in the jail", summarize(others, "users"))
 	}
 }
 
-// summarize names at most three users.
-func summarize(names []string) string {
+// summarize names at most three of several users or other things.
+func summarize(names []string, things string) string {
 	if len(names) > 3 {
-		return fmt.Sprintf("%s and %d more users", strings.Join(names[:3], ", "), len(names)-3)
+		return fmt.Sprintf("%s and %d more %s", strings.Join(names[:3], ", "), len(names)-3, things)
 	}
 	return strings.Join(names, ", ")
 }
