@@ -39,8 +39,20 @@ static int open_job(const struct node *node, const char *job, uid_t uid)
 	return dir;
 }
 
-/* Replaces the choice by the newest sandbox of a job, if that is newer. */
-static void choose_of_job(struct choice *choice, const struct node *node, const char *job, uid_t uid)
+/* Returns the length of the name of the jail that a sandbox of that name is of, see sandbox_name. */
+static size_t measure_jail(const char *name)
+{
+	return strcspn(name, "+");
+}
+
+/* Reports whether a sandbox of that name is of the jail; NULL: any. */
+static bool is_of_jail(const char *name, const char *jail)
+{
+	return !jail || (strlen(jail) == measure_jail(name) && strncmp(name, jail, strlen(jail)) == 0);
+}
+
+/* Replaces the choice by the newest sandbox of a job in the jail, if that is newer; jail may be NULL: any. */
+static void choose_of_job(struct choice *choice, const struct node *node, const char *job, const char *jail, uid_t uid)
 {
 	int fd = open_job(node, job, uid);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -54,7 +66,7 @@ static void choose_of_job(struct choice *choice, const struct node *node, const 
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		int64_t made;
 
-		if (entry->d_name[0] == '.' || strlen(entry->d_name) >= sizeof(choice->name) ||
+		if (entry->d_name[0] == '.' || strlen(entry->d_name) >= sizeof(choice->name) || !is_of_jail(entry->d_name, jail) ||
 		    record_find(fd, entry->d_name, &holder) < 0 || holder.uid != uid || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		/* The start of the holder does not count: the holder may have been a spare for long. */
@@ -65,39 +77,62 @@ static void choose_of_job(struct choice *choice, const struct node *node, const 
 		snprintf(choice->job, sizeof(choice->job), "%s", job);
 		snprintf(choice->title, sizeof(choice->title), "job %.16s", job);
 		snprintf(choice->name, sizeof(choice->name), "%s", entry->d_name);
-		snprintf(choice->jail, sizeof(choice->jail), "%.*s", (int)strcspn(entry->d_name, "+"), entry->d_name);
+		snprintf(choice->jail, sizeof(choice->jail), "%.*s", (int)measure_jail(entry->d_name), entry->d_name);
 	}
 	closedir(dir);
 }
 
-int jobs_choose(struct choice *choice, const struct node *node, uid_t uid, const char *wanted, struct fault *fault)
+/*
+ * Chooses a sandbox of that job alone: a session in the cgroup of one job must not be in the sandbox of another one. Returns 1, 0 if
+ * the job has none of the user's, or -1 with a fault if it has none in the jail.
+ */
+static int choose_in_job(struct choice *choice, const struct node *node, const char *job, const char *jail, uid_t uid, struct fault *fault)
+{
+	choose_of_job(choice, node, job, jail, uid);
+	if (choice->made || !jail)
+		return choice->made ? 1 : 0;
+	choose_of_job(choice, node, job, NULL, uid);
+	if (!choice->made)
+		return 0;
+	return fault_set(fault, "SLURM_JAIL: job %s is not in jail \"%s\" on this node, but in jail \"%s\"; choose that, or leave it out", job, jail, choice->jail);
+}
+
+int jobs_choose(struct choice *choice, const struct node *node, uid_t uid, const char *wanted, const char *jail, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 16], adopting[16];
 	struct dirent *entry;
+	int found;
 	DIR *dir;
 
 	*choice = (struct choice){0};
+	if (jail && !jail[0])
+		jail = NULL;
+	if (jail && strlen(jail) > GOJAIL_NAME_MAX)
+		return fault_set(fault, "SLURM_JAIL: the name of a jail has at most %d characters", GOJAIL_NAME_MAX);
 	if (wanted) {
 		if (!is_job(wanted))
 			return fault_set(fault, "SLURM_JOB_ID: \"%s\" is not the number of a job", wanted);
-		choose_of_job(choice, node, wanted, uid);
-		if (choice->made)
-			return 1;
+		found = choose_in_job(choice, node, wanted, jail, uid, fault);
+		if (found)
+			return found;
 		return fault_set(fault, "SLURM_JOB_ID: job %s has no sandbox of yours on this node; choose another job, or leave it out for the newest", wanted);
 	}
 	if (adoption_find_job(adopting, sizeof(adopting)) && is_job(adopting)) {
-		choose_of_job(choice, node, adopting, uid);
-		if (choice->made)
-			return 1;
+		found = choose_in_job(choice, node, adopting, jail, uid, fault);
+		if (found)
+			return found;
 	}
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS, node->state);
 	dir = opendir(path);
-	if (!dir)
-		return errno == ENOENT ? 0 : fault_set(fault, "cannot read %s: %s; ask your administrator", path, strerror(errno));
-	while ((entry = readdir(dir)))
+	if (!dir && errno != ENOENT)
+		return fault_set(fault, "cannot read %s: %s; ask your administrator", path, strerror(errno));
+	while (dir && (entry = readdir(dir)))
 		if (is_job(entry->d_name))
-			choose_of_job(choice, node, entry->d_name, uid);
-	closedir(dir);
+			choose_of_job(choice, node, entry->d_name, jail, uid);
+	if (dir)
+		closedir(dir);
+	if (!choice->made && jail)
+		return fault_set(fault, "SLURM_JAIL: you have no job in jail \"%s\" on this node; choose another jail, or leave it out for the newest", jail);
 	return choice->made ? 1 : 0;
 }
 

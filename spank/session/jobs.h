@@ -20,9 +20,10 @@ struct choice {
 
 /*
  * Chooses the user's newest sandbox: of the job that wanted names, if it is not NULL; else of the job in whose cgroup this process
- * is (pam_slurm_adopt), if that job has a sandbox; else of all jobs. Returns 1, 0 if there is none, or -1 with a fault.
+ * is (pam_slurm_adopt), if that job has a sandbox; else of all jobs. If jail names a jail, only sandboxes of that one are chosen; it is
+ * NULL or empty otherwise. Returns 1, 0 if there is none and no jail was named, or -1 with a fault.
  */
-int jobs_choose(struct choice *choice, const struct node *node, uid_t uid, const char *wanted, struct fault *fault);
+int jobs_choose(struct choice *choice, const struct node *node, uid_t uid, const char *wanted, const char *jail, struct fault *fault);
 
 /* Opens the sandbox, if it still exists and belongs to the user. Returns 0, or -1 with a fault. */
 int jobs_open(struct sandbox *sandbox, const struct choice *choice, const struct node *node, uid_t uid, struct fault *fault);

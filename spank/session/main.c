@@ -10,7 +10,7 @@
  *   root, whom the       caller_leave      eight capabilities are left; the user cannot signal or trace this process
  *   user cannot reach    place_find        find gojail, by nothing that the caller could choose
  *                        site_open         the site file; gojail-launcher is started if that is out of date
- *                        jobs_choose       by the real uid, and SLURM_JOB_ID among that user's own jobs
+ *                        jobs_choose       by the real uid, and SLURM_JOB_ID and SLURM_JAIL among that user's own jobs
  *                        jobs_open         the namespaces of the holder
  *                        login_open        on a login node instead of these two; gojail-launcher builds the sandbox of the first session
  *                        storage_await_job   whether the storage of the sandbox answers
@@ -237,12 +237,13 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 		stay_on_node(session, argv, fault);
 		return;
 	}
-	found = jobs_choose(&session->choice, &session->node, session->caller.uid, caller_variable(&session->caller, "SLURM_JOB_ID"), fault);
+	found = jobs_choose(&session->choice, &session->node, session->caller.uid, caller_variable(&session->caller, "SLURM_JOB_ID"),
+			    caller_variable(&session->caller, "SLURM_JAIL"), fault);
 	if (found > 0) {
 		enter(session, open_job, argv, fault);
 		return;
 	}
-	/* On a login node, SLURM_JOB_ID may name a job elsewhere. */
+	/* On a login node, SLURM_JOB_ID may name a job elsewhere, and SLURM_JAIL a jail for the session. */
 	login = login_choose(&session->choice, site, &session->caller, session->account.name, &session->jail, &at_login);
 	if (login != 0)
 		*fault = at_login;

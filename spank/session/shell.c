@@ -66,6 +66,12 @@ static void drop_display(void)
 	unsetenv("DISPLAY");
 }
 
+/* Sets the variables by which srun starts steps of the job, in the jail of the session. Returns 0 or -1. */
+static int set_job(const struct program *program)
+{
+	return setenv("SLURM_JOB_ID", program->job, 1) < 0 || setenv("SLURM_JAIL", program->jail->name, 1) < 0 ? -1 : 0;
+}
+
 /* Sets the environment of a login, with the variables that were saved of the caller's. Returns 0, or -1 with a fault. */
 static int set_environment(const struct program *program, const struct account *account, const struct caller *caller, const char *shell,
 			   struct fault *fault)
@@ -75,7 +81,7 @@ static int set_environment(const struct program *program, const struct account *
 			return fault_set(fault, "cannot set the session's environment: %s", strerror(errno));
 	if (setenv("PATH", caller->uid == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" : "/usr/local/bin:/usr/bin:/bin", 1) < 0 ||
 	    setenv("HOME", account->home, 1) < 0 || setenv("USER", account->name, 1) < 0 || setenv("LOGNAME", account->name, 1) < 0 ||
-	    setenv("SHELL", shell, 1) < 0 || (program->job && setenv("SLURM_JOB_ID", program->job, 1) < 0) || add_lines(program->variables) < 0)
+	    setenv("SHELL", shell, 1) < 0 || (program->job && set_job(program) < 0) || add_lines(program->variables) < 0)
 		return fault_set(fault, "cannot set the session's environment: %s", strerror(errno));
 	return program->jail ? jail_environment_add(&own_environment, program->jail, fault) : 0;
 }

@@ -32,7 +32,7 @@ func TestNothingOfTheCallerGetsIn(t *testing.T) {
 	r := s.runAsAlice("env LD_PRELOAD=/x.so LD_LIBRARY_PATH=/x GCONV_PATH=/x LOCPATH=/x BASH_ENV=/x ENV=/x HOME=/x PATH=/x IFS=x SLURMD_NODENAME=../../x " +
 		"TERM=vt100 LANG=C.UTF-8 LC_TIME=C SSH_TTY=/dev/pts/9 FOO=bar SLURM_JOB_ID=" + job + " $P -c 'exec 2>&1; /usr/bin/env | /usr/bin/sort'")
 	requireOutput(t, strings.Join([]string{"HOME=/home/alice", "LANG=C.UTF-8", "LC_TIME=C", "LOGNAME=alice", "PATH=/usr/local/bin:/usr/bin:/bin", "PWD=/home/alice",
-		"SHELL=/bin/bash", "SHLVL=1", "SLURM_JOB_ID=" + job, "SSH_TTY=/dev/pts/9", "TERM=vt100", "USER=alice", "_=/usr/bin/env"}, "\n"), r)
+		"SHELL=/bin/bash", "SHLVL=1", "SLURM_JAIL=debian", "SLURM_JOB_ID=" + job, "SSH_TTY=/dev/pts/9", "TERM=vt100", "USER=alice", "_=/usr/bin/env"}, "\n"), r)
 	requireOutput(t, "0 1 2 3", s.runAsAlice("exec 3</ 4</etc/passwd 9<>/tmp/node; $P -c 'echo $(ls /proc/self/fd)'"))
 	requireOutput(t, "", s.runAsAlice("exec <&- >&- 2>&-; $P -c '("+where+"; ls -l /proc/self/fd) >/tmp/closed 2>&1'"))
 	r = s.runAsAlice("$P -c 'cat /tmp/closed'")

@@ -73,7 +73,7 @@ root = "/srv/jails/other"
 `+lax+`
 [jail.other]`, 1)
 
-const sshdLines = `AcceptEnv LANG LC_* SLURM_JOB_ID
+const sshdLines = `AcceptEnv LANG LC_* SLURM_JOB_ID SLURM_JAIL
 X11Forwarding yes
 XAuthLocation ` + program + `
 PermitUserRC no
