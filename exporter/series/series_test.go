@@ -16,6 +16,7 @@ import (
 
 	"github.com/gojail/gojail/exporter/poll"
 	"github.com/gojail/gojail/exporter/slurm"
+	"github.com/gojail/gojail/internal/metric/metrictest"
 )
 
 var at = time.Unix(1.7e9, 0)
@@ -117,6 +118,30 @@ func TestNamesAreGood(t *testing.T) {
 	problems, err := testutil.GatherAndLint(newGatherer(&v))
 	require.NoError(t, err)
 	assert.Empty(t, problems)
+}
+
+// TestPageHasEachMetric compares the cluster's part of docs/metrics.md with the metrics, their types and labels.
+func TestPageHasEachMetric(t *testing.T) {
+	v := newView()
+	for _, d := range diagValues {
+		v.Diag.Values[d.key] = 1
+	}
+	families, err := newGatherer(&v).Gather()
+	require.NoError(t, err)
+	var written, made []string
+	for _, m := range metrictest.ReadPage(t) {
+		if !m.OfNode {
+			written = append(written, fmt.Sprint(m.Name, " ", m.Type, " ", m.Labels))
+		}
+	}
+	for _, f := range families {
+		labels := []string{}
+		for _, l := range f.Metric[0].Label {
+			labels = append(labels, l.GetName())
+		}
+		made = append(made, fmt.Sprint(f.GetName(), " ", strings.ToLower(f.GetType().String()), " ", labels))
+	}
+	assert.ElementsMatch(t, written, made)
 }
 
 // TestStates: an empty page is never the answer.

@@ -5,8 +5,6 @@ package metrics
 import (
 	"errors"
 	"fmt"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/internal/metric/metrictest"
 	"github.com/gojail/gojail/internal/quota"
 )
 
@@ -117,25 +116,10 @@ func TestRender(t *testing.T) {
 
 // TestPageHasEachMetric compares the nodes' part of docs/metrics.md with the metrics, their types and labels.
 func TestPageHasEachMetric(t *testing.T) {
-	page, err := os.ReadFile("../../docs/metrics.md")
-	require.NoError(t, err)
-	nodes, _, found := strings.Cut(string(page), "\n## Metrics of the cluster\n")
-	require.True(t, found)
 	var written, made []string
-	quoted := regexp.MustCompile("`([^`]+)`")
-	for line := range strings.Lines(nodes) {
-		cells := strings.Split(line, "|")
-		if len(cells) < 5 || !strings.HasPrefix(line, "| `gojail_") {
-			continue
-		}
-		var labels []string
-		for _, m := range quoted.FindAllStringSubmatch(cells[3], -1) {
-			labels = append(labels, m[1])
-		}
-		slices.Sort(labels)
-		kind, _, _ := strings.Cut(strings.TrimSpace(cells[2]), ",")
-		for _, m := range quoted.FindAllStringSubmatch(cells[1], -1) {
-			written = append(written, fmt.Sprint(m[1], " ", kind, " ", labels))
+	for _, m := range metrictest.ReadPage(t) {
+		if m.OfNode {
+			written = append(written, fmt.Sprint(m.Name, " ", m.Type, " ", m.Labels))
 		}
 	}
 	_, families := render(t, everything())

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/internal/metric/metrictest"
 )
 
 // written is a dashboard as Grafana reads it.
@@ -98,12 +100,10 @@ var metricOfNodes = regexp.MustCompile(`gojail_(?:build|metrics|job|steps?|templ
 
 // TestMetricsOfNodesExist: the metrics of dashboards are those of docs/metrics.md, and all of these are on one.
 func TestMetricsOfNodesExist(t *testing.T) {
-	page, err := os.ReadFile("../../docs/metrics.md")
-	require.NoError(t, err)
 	var documented, shown []string
-	for line := range strings.Lines(string(page)) {
-		if cells := strings.Split(line, "|"); len(cells) > 4 && strings.HasPrefix(line, "| `gojail_") {
-			documented = append(documented, metricOfNodes.FindAllString(cells[1], -1)...)
+	for _, m := range metrictest.ReadPage(t) {
+		if m.OfNode {
+			documented = append(documented, m.Name)
 		}
 	}
 	for _, d := range readAll(t) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gojail/gojail/tests/harness"
+	"github.com/gojail/gojail/internal/metric/metrictest"
 )
 
 // dcgm are the metrics of dcgm-exporter (etc/default-counters.csv there), with a value for the stand-in.
@@ -69,22 +68,9 @@ func isForeign(metric string) string {
 // readPage returns the labels of each metric of docs/metrics.md, which a test compares with what gojail writes.
 func readPage(t *testing.T) map[string][]string {
 	t.Helper()
-	repository, err := harness.Repository()
-	require.NoError(t, err)
-	quoted := regexp.MustCompile("`([^`]+)`")
 	metrics := map[string][]string{}
-	for line := range strings.Lines(readFile(t, filepath.Join(repository, "docs/metrics.md"))) {
-		cells := strings.Split(line, "|")
-		if len(cells) < 5 || !strings.HasPrefix(line, "| `gojail_") {
-			continue
-		}
-		var labels []string
-		for _, m := range quoted.FindAllStringSubmatch(cells[3], -1) {
-			labels = append(labels, m[1])
-		}
-		for _, m := range quoted.FindAllStringSubmatch(cells[1], -1) {
-			metrics[m[1]] = labels
-		}
+	for _, m := range metrictest.ReadPage(t) {
+		metrics[m.Name] = m.Labels
 	}
 	return metrics
 }
