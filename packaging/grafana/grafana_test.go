@@ -96,6 +96,30 @@ func TestVariablesExist(t *testing.T) {
 	}
 }
 
+// TestTwoExporters: no query counts the cluster twice where two exporters tell of it.
+func TestTwoExporters(t *testing.T) {
+	for expr, want := range map[string]string{
+		`sum(gojail_slurm_jobs{state="running"})`:       `sum(max without (instance) (gojail_slurm_jobs{state="running"}))`,
+		`60 * rate(gojail_slurm_jobs_failed_total[5m])`: `60 * max without (instance) (rate(gojail_slurm_jobs_failed_total[5m]))`,
+		`a / (gojail_slurm_gpus > 0)`:                   `a / (max without (instance) (gojail_slurm_gpus) > 0)`,
+		`sum(gojail_health_drained)`:                    `sum(gojail_health_drained)`,
+	} {
+		assert.Equal(t, want, mergeExporters(expr))
+	}
+	series, merged := regexp.MustCompile(`gojail_slurm_`), regexp.MustCompile(`max without \(instance\) \((?:rate\(|increase\()?gojail_slurm_`)
+	count := 0
+	for _, d := range readAll(t) {
+		for _, p := range d.Panels {
+			for _, target := range p.Targets {
+				found := len(series.FindAllString(target.Expr, -1))
+				count += found
+				assert.Len(t, merged.FindAllString(target.Expr, -1), found, "%s: %s: %s", d.UID, p.Title, target.Expr)
+			}
+		}
+	}
+	assert.Greater(t, count, 40)
+}
+
 var metricOfNodes = regexp.MustCompile(`gojail_(?:build|metrics|job|steps?|template|sandboxes|vfs?)[a-z0-9_]*`)
 
 // TestMetricsOfNodesExist: the metrics of dashboards are those of docs/metrics.md, and all of these are on one.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 )
 
@@ -47,6 +48,15 @@ func (d *dashboard) render() ([]byte, error) {
 	return []byte(text.String()), err
 }
 
+// ofCluster matches the series of the cluster that gojail-exporter has, with the rate or increase that a query takes of them.
+var ofCluster = regexp.MustCompile(`(?:(?:rate|increase)\()?\bgojail_slurm_[a-z_]+(?:\{[^}]*\})?(?:\[[^\]]*\]\))?`)
+
+// mergeExporters returns a query in which series of the cluster count once, where several exporters have them: two that
+// know nothing of each other, or both of a takeover.
+func mergeExporters(expr string) string {
+	return ofCluster.ReplaceAllString(expr, "max without (instance) ($0)")
+}
+
 func (v variable) render() object {
 	all := object{
 		"name": v.name, "label": v.label, "type": "query", "datasource": source, "query": object{"query": v.query, "refId": v.name},
@@ -75,7 +85,7 @@ func (p *panel) render() object {
 	var targets []any
 	for i, q := range p.queries {
 		now := p.kind != "timeseries"
-		target := object{"refId": string(rune('A' + i)), "datasource": source, "expr": q.expr, "legendFormat": q.legend, "instant": now, "range": !now}
+		target := object{"refId": string(rune('A' + i)), "datasource": source, "expr": mergeExporters(q.expr), "legendFormat": q.legend, "instant": now, "range": !now}
 		if p.kind == "table" {
 			target["format"] = "table"
 		}

@@ -7,8 +7,8 @@ var scheduler = dashboard{
 	name: "gojail-scheduler", title: "gojail: scheduler",
 	panels: []panel{
 		stat("Controller", "1: slurmctld answered in the last interval.", "none", `max(gojail_slurm_controller_up)`, limit{0, "red"}, limit{1, "green"}),
-		stat("Age of the data", "Of the oldest. gojail-exporter asks once per interval, whoever scrapes it.", "s", `max(gojail_exporter_data_age_seconds)`, limit{300, "orange"}),
-		stat("Stale data", "Sources whose last command failed, or whose data is too old.", "none", `sum(gojail_exporter_data_stale)`, orange),
+		stat("Age of the data", "Of the oldest. gojail-exporter asks once per interval, whoever scrapes it.", "s", `max(min without (instance) (gojail_exporter_data_age_seconds))`, limit{300, "orange"}),
+		stat("Stale data", "Sources whose last command failed, or whose data is too old, in each exporter that is active.", "none", `sum(min without (instance) (gojail_exporter_data_stale))`, orange),
 		stat("RPCs at the moment", "", "none", `max(gojail_slurm_server_threads)`),
 		stat("Messages for slurmdbd", "They wait. Many: slurmdbd is away, or slow.", "none", `max(gojail_slurm_dbd_agent_queue_size)`, limit{1000, "red"}),
 		stat("Messages for nodes", "They wait.", "none", `max(gojail_slurm_agent_queue_size)`, limit{1000, "orange"}),
@@ -37,7 +37,7 @@ var scheduler = dashboard{
 		graph("Calls by user", "The ten with most. A user in a loop of squeue is seen here.", "reqps", query{`topk(10, rate(gojail_slurm_rpc_user_calls_total[5m]))`, "{{user}}"}),
 		graph("Threads", "", "short", query{`gojail_slurm_server_threads`, "RPCs"}, query{`gojail_slurm_agent_threads`, "agents"}),
 		graph("Messages that wait", "", "short", query{`gojail_slurm_agent_queue_size`, "for nodes"}, query{`gojail_slurm_dbd_agent_queue_size`, "for slurmdbd"}),
-		graph("Commands of gojail-exporter", "How long its commands took, and failures in ten minutes.", "s", query{`gojail_exporter_command_duration_seconds`, "{{source}}"},
-			query{`increase(gojail_exporter_command_failures_total[10m]) > 0`, "{{source}} {{reason}}"}),
+		graph("Commands of gojail-exporter", "How long its commands took, and failures in ten minutes.", "s", query{`gojail_exporter_command_duration_seconds`, "{{instance}} {{source}}"},
+			query{`increase(gojail_exporter_command_failures_total[10m]) > 0`, "{{instance}} {{source}} {{reason}}"}),
 	},
 }

@@ -52,6 +52,7 @@ func expected(job string) map[string]string {
 		"gojail-cluster: Jobs that wait":               "1",
 		"gojail-cluster: Jobs that run":                "1",
 		"gojail-scheduler: Controller":                 "1",
+		"gojail-scheduler: Controllers":                "head 1",
 		"gojail-scheduler: Stale data":                 "0",
 		"gojail-jails: Jobs in jails":                  "1",
 		"gojail-jails: Damaged sandboxes":              "1",

@@ -28,6 +28,7 @@ const (
 	exporter   = "127.0.0.1:9100"
 	standIn    = "127.0.0.1:9400"
 	ofSlurm    = "127.0.0.1:9948"
+	ofSlurmToo = "127.0.0.1:9949"
 
 	textfiles    = "/run/node-exporter"
 	standInFiles = "/run/stand-in"
@@ -37,7 +38,7 @@ const prometheusConfig = `global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [/etc/prometheus/*.rules.yml]
 scrape_configs:
   - {job_name: node, static_configs: [{targets: ["` + exporter + `"]}]}
-  - {job_name: slurm, static_configs: [{targets: ["` + ofSlurm + `"]}]}
+  - {job_name: slurm, static_configs: [{targets: ["` + ofSlurm + `", "` + ofSlurmToo + `"]}]}
   - {job_name: stand-in, honor_labels: true, static_configs: [{targets: ["` + standIn + `"]}]}
 `
 
@@ -117,6 +118,7 @@ library = "/etc/gojail/libnvidia-ml.so.1"
 `
 
 // startExporter starts gojail-exporter, once there is something to tell; it asks Slurm at once, and then every ten seconds.
+// There are two, which know nothing of each other: dashboards count the cluster once.
 // It returns false in a tree that does not have gojail-exporter.
 func (s *site) startExporter(t *testing.T) bool {
 	t.Helper()
@@ -126,7 +128,9 @@ func (s *site) startExporter(t *testing.T) bool {
 		return false
 	}
 	require.Zero(t, s.Root("test", "-x", harness.Prefix+"/sbin/gojail-exporter").Code, "make builds gojail-exporter")
-	s.start(t, "gojail-exporter", "--listen-address="+ofSlurm, "--interval=10s", "--timeout=5s")
+	for _, address := range []string{ofSlurm, ofSlurmToo} {
+		s.start(t, "gojail-exporter", "--listen-address="+address, "--interval=10s", "--timeout=5s")
+	}
 	return true
 }
 

@@ -127,7 +127,7 @@ func (n *node) loadConfig(cmd *cobra.Command) (*config.Config, error) {
 	}
 	n.runDir, n.stateDir = nodeDirectory(c.Run, n.name), nodeDirectory(c.State, n.name)
 	c.Run, c.State = strings.ReplaceAll(c.Run, "%n", n.name), strings.ReplaceAll(c.State, "%n", n.name)
-	c.Metrics = strings.ReplaceAll(c.Metrics, "%n", n.name)
+	c.Metrics, c.NCCL.Metrics = strings.ReplaceAll(c.Metrics, "%n", n.name), strings.ReplaceAll(c.NCCL.Metrics, "%n", n.name)
 	return c, nil
 }
 

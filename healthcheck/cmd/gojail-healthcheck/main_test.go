@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -240,6 +241,15 @@ func TestTwoNodesOfOneMachine(t *testing.T) {
 	assert.Contains(t, string(text), `"verdict": "fail"`)
 	_, _, err = call("--config", config, "--node", "../n1")
 	assert.ErrorContains(t, err, `"../n1" is not a node name`)
+}
+
+// TestNodeInMetricsPaths: %n is the name of the node, or of the machine that tests others, in the paths of both files.
+func TestNodeInMetricsPaths(t *testing.T) {
+	path, dir := site(t, "[nccl]\nmetrics = \"DIR/nccl-%n.prom\"\n")
+	n := &node{config: path, name: "n1"}
+	c, err := n.loadConfig(&cobra.Command{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{dir + "/n1.prom", dir + "/nccl-n1.prom"}, []string{c.Metrics, c.NCCL.Metrics})
 }
 
 // TestWhatAnEarlierVersionRemembers: history and record move to the node's own directory.
