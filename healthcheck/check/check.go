@@ -67,6 +67,9 @@ type Finding struct {
 	// The check's state, passed to its next run as Host.State until the node boots; nil leaves
 	// the stored state unchanged.
 	State json.RawMessage `json:"keep,omitempty"`
+	// Whether the failure is storage that does not answer, and nothing else. While it does not, Slurm cannot kill processes that
+	// wait for it.
+	Silent bool `json:"silent,omitempty"`
 }
 
 // Forgotten is the State of a check whose earlier findings were cleared by gojail-healthcheck

@@ -108,6 +108,9 @@ func judgeJail(p *problems, f jailcheck.Finding) {
 			tell = p.addWarning
 		}
 		tell("%s: %s", f.Subject, f.Found)
+		if f.Silent && !f.Content {
+			p.silent++
+		}
 		if f.Remedy != "" && !slices.Contains(p.detail, tomlfile.Printable(f.Remedy)) {
 			p.addNote("%s", f.Remedy)
 		}

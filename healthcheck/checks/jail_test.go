@@ -42,6 +42,17 @@ func TestJail(t *testing.T) {
 	assert.Equal(t, "latency: slow; mount its storage", f.Detail, "each remedy once")
 }
 
+// TestJailWithSilentStorage: the finding says so only where all faults are that.
+func TestJailWithSilentStorage(t *testing.T) {
+	var p problems
+	assert.False(t, p.buildFinding("good").Silent)
+	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Fail, Subject: "jail a", Found: "does not answer", Silent: true})
+	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Fail, Subject: "jail b", Found: "users' files", Content: true})
+	assert.True(t, p.buildFinding("good").Silent)
+	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Fail, Subject: "jail c", Found: "bad"})
+	assert.False(t, p.buildFinding("good").Silent)
+}
+
 // A fault that users can cause on every node drains no node.
 func TestJailWithUsersContent(t *testing.T) {
 	var p problems

@@ -19,6 +19,7 @@ const textMax = 120
 type problems struct {
 	fail, unknown, warn, detail []string
 	metrics                     []check.Metric
+	silent                      int // the faults that are storage that does not answer
 }
 
 // addFailure adds a fault.
@@ -61,6 +62,7 @@ func (p *problems) addAll(more *problems) {
 	p.fail, p.unknown = append(p.fail, more.fail...), append(p.unknown, more.unknown...)
 	p.warn, p.detail = append(p.warn, more.warn...), append(p.detail, more.detail...)
 	p.metrics = append(p.metrics, more.metrics...)
+	p.silent += more.silent
 }
 
 // buildFinding returns the worst result as a Finding, or good. A warning together with an
@@ -77,6 +79,7 @@ func (p *problems) buildFinding(good string, args ...any) check.Finding {
 		}
 	}
 	f.Metrics = p.metrics
+	f.Silent = f.Verdict == check.Fail && p.silent == len(p.fail)
 	f.Detail = strings.Join(slices.Concat(p.detail, p.listOthers(f.Verdict)), "; ")
 	return f
 }

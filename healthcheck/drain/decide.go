@@ -20,6 +20,8 @@ type Record struct {
 	// User and time of the reason as shown by Slurm; empty until Slurm has shown them. They
 	// distinguish this program's reason from the same text set by a person.
 	Stamp string `json:"stamp,omitempty"`
+	// Whether the drain is for storage that did not answer, which also explains that Slurm could not kill a process.
+	Silent bool `json:"silent,omitempty"`
 	// The record that this one replaces, until Slurm has shown the new reason.
 	Before *Record `json:"before,omitempty"`
 }
@@ -41,6 +43,8 @@ type Request struct {
 	Goal  Goal
 	Check string
 	Text  string
+	// Whether the check's failure is storage that does not answer.
+	Silent bool
 }
 
 // planRequest returns the goal of the checks, given the existing drain (nil: none).
@@ -59,15 +63,20 @@ func (h *History) planRequest(results []run.Result, record *Record) Request {
 	}
 	switch {
 	case len(bad) > 0 && record == nil:
-		return Request{ToDrain, bad[0], h.Checks[bad[0]].Text}
+		return h.newRequest(ToDrain, bad[0])
 	case len(bad) > 0 && slices.Contains(bad, record.Check):
-		return Request{ToHold, record.Check, h.Checks[record.Check].Text}
+		return h.newRequest(ToHold, record.Check)
 	case len(bad) > 0:
-		return Request{ToRename, bad[0], h.Checks[bad[0]].Text}
+		return h.newRequest(ToRename, bad[0])
 	case record != nil && clear && h.isMended(results, record.Check):
-		return Request{ToUndrain, record.Check, ""}
+		return Request{Goal: ToUndrain, Check: record.Check}
 	}
 	return Request{}
+}
+
+// newRequest returns the request that a bad check causes.
+func (h *History) newRequest(goal Goal, name string) Request {
+	return Request{goal, name, h.Checks[name].Text, h.Checks[name].Silent}
 }
 
 // isMended reports whether a check was good often enough since it was bad; after a boot the
@@ -130,13 +139,15 @@ type Decision struct {
 	Why    string
 }
 
-// planDecision returns the action, given the state of the node in Slurm. It is pure.
-func planDecision(want Request, record *Record, node *nodeState, id string) Decision {
+// planDecision returns the action, given the state of the node in Slurm and what findUnkilled returned, if it was called. It is pure.
+func planDecision(want Request, record *Record, node *nodeState, id, unkilled string) Decision {
 	ours := record.isSetOn(node)
 	drained := node.hasState("DRAIN")
 	switch {
 	case want.Goal == Nothing:
 		return Decision{}
+	case drained && record.explainsDrain(node):
+		return planWithUnkilled(want, record, node, unkilled)
 	case drained && !ours:
 		return yieldNode(record, "it is already drained: "+node.Reason)
 	case want.Goal == ToUndrain:

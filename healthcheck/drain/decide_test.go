@@ -72,14 +72,14 @@ func TestDecide(t *testing.T) {
 		"mended, resumed by a person":    {ToUndrain, record, "IDLE", mine, stamp, Decision{Forget, "the node is no longer drained"}},
 	} {
 		node := &nodeState{Name: "n1", State: strings.Split(test.state, "+"), Reason: test.reason, stamp: test.stamp}
-		assert.Equal(t, test.want, planDecision(Request{test.wish, "gpu", "GPU 3 is lost"}, test.record, node, "42"), name)
+		assert.Equal(t, test.want, planDecision(Request{Goal: test.wish, Check: "gpu", Text: "GPU 3 is lost"}, test.record, node, "42", ""), name)
 	}
 }
 
 func TestNothingIsWrittenForAnyWishThatIsNone(t *testing.T) {
 	for _, state := range []string{"IDLE", "IDLE+DRAIN", "DOWN"} {
 		node := &nodeState{State: strings.Split(state, "+"), Reason: mine, stamp: stamp}
-		assert.Equal(t, Decision{}, planDecision(Request{}, &Record{Reason: mine, Stamp: stamp}, node, "42"))
+		assert.Equal(t, Decision{}, planDecision(Request{}, &Record{Reason: mine, Stamp: stamp}, node, "42", ""))
 	}
 }
 
@@ -238,6 +238,6 @@ func TestReasonOfBefore(t *testing.T) {
 	}
 	record := &Record{ID: "0badcafe", Check: "gpu", Reason: old, Stamp: "root@2026-01-01T00:00:00"}
 	node := &nodeState{State: []string{"IDLE", "DRAIN"}, Reason: old, stamp: record.Stamp}
-	assert.Equal(t, Decision{Undrain, ""}, planDecision(Request{ToUndrain, "gpu", ""}, record, node, "1"))
-	assert.Equal(t, Decision{Confirm, ""}, planDecision(Request{ToHold, "gpu", "GPU 3 is lost"}, record, node, "1"))
+	assert.Equal(t, Decision{Undrain, ""}, planDecision(Request{Goal: ToUndrain, Check: "gpu"}, record, node, "1", ""))
+	assert.Equal(t, Decision{Confirm, ""}, planDecision(Request{Goal: ToHold, Check: "gpu", Text: "GPU 3 is lost"}, record, node, "1", ""))
 }

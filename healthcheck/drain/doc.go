@@ -9,7 +9,8 @@
 //
 // A drain is undone only if this node's record of it, the reason with its id, and the user and
 // time of the reason are all unchanged: a person who sets another reason has taken over the
-// node. The record survives a reboot, the history does not.
+// node. The one exception is Slurm's own "Kill task failed" in the place of a drain for storage that does not answer
+// (planWithUnkilled). The record survives a reboot, the history does not.
 //
 // The package needs Slurm 22.05 or later: scontrol show node, scontrol update State=DRAIN and
 // UNDRAIN.

@@ -22,8 +22,9 @@ type CheckHistory struct {
 	Bad     int             `json:"bad"`  // consecutive runs, at most Check.BadRuns
 	Good    int             `json:"good"` // consecutive runs, at most Check.GoodRuns
 	Counts  bool            `json:"counts,omitempty"`
-	Text    string          `json:"text,omitempty"` // text of the last Fail
-	Verdict string          `json:"verdict"`        // verdict of the last run
+	Text    string          `json:"text,omitempty"`   // text of the last Fail
+	Silent  bool            `json:"silent,omitempty"` // whether that was storage that does not answer
+	Verdict string          `json:"verdict"`          // verdict of the last run
 	State   json.RawMessage `json:"keep,omitempty"`
 }
 
@@ -69,13 +70,14 @@ func (c CheckHistory) addResult(r run.Result) CheckHistory {
 	case check.Fail:
 		c.Good = 0
 		c.Bad = min(c.Bad+1, max(1, r.Check.BadRuns))
+		c.Silent = r.Silent || c.Silent && r.Text == c.Text // a run whose process hangs there repeats the text
 		c.Text = r.Text
 		c.Counts = c.Counts || c.Bad >= r.Check.BadRuns
 	case check.OK, check.Warn:
 		c.Bad = 0
 		c.Good = min(c.Good+1, max(1, r.Check.GoodRuns))
 		if c.Good >= r.Check.GoodRuns {
-			c.Counts, c.Text = false, ""
+			c.Counts, c.Text, c.Silent = false, "", false
 		}
 	case check.NotApplicable:
 		// A check that counts as bad does not become good because its item disappeared.

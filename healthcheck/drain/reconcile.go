@@ -30,6 +30,8 @@ type Reconciler struct {
 	Now     func() time.Time
 	DryRun  bool   // nothing is changed
 	Healthy string // $SLURM_NODE_IS_HEALTHY: "yes", "no" or ""
+	// FindUnkilled names a process that may be one that Slurm could not kill, or returns "". nil: unknown.
+	FindUnkilled func() string
 }
 
 // Reconcile queries Slurm if the request is new, and applies the request. The history already
@@ -76,9 +78,21 @@ func (r *Reconciler) applyRequest(ctx context.Context, want Request, o *Outcome)
 		o.Err = err
 		return
 	}
-	if o.Decision = planDecision(want, o.Record, node, id); !r.DryRun {
+	unkilled := ""
+	if want.Goal == ToUndrain && o.Record.explainsDrain(node) {
+		unkilled = r.findUnkilled()
+	}
+	if o.Decision = planDecision(want, o.Record, node, id, unkilled); !r.DryRun {
 		o.Err = r.applyDecision(ctx, want, node, id, o)
 	}
+}
+
+// findUnkilled names a process that may be one that Slurm could not kill, or returns "".
+func (r *Reconciler) findUnkilled() string {
+	if r.FindUnkilled == nil {
+		return "a process that was not looked for"
+	}
+	return r.FindUnkilled()
 }
 
 // applyDecision performs the action. The record is written before Slurm drains the node and
@@ -91,7 +105,7 @@ func (r *Reconciler) applyDecision(ctx context.Context, want Request, node *node
 		}
 		return r.confirmRecord(ctx, node, o)
 	case Drain:
-		record := &Record{ID: id, Check: want.Check, Reason: o.Why}
+		record := &Record{ID: id, Check: want.Check, Reason: o.Why, Silent: want.Silent}
 		if o.Record.isSetOn(node) && node.hasState("DRAIN") {
 			record.Before = &Record{ID: o.Record.ID, Check: o.Record.Check, Reason: node.Reason, Stamp: node.stamp}
 		}

@@ -45,6 +45,10 @@ func TestStorageOfJailsGoesSilent(t *testing.T) {
 		"Reason=jail: jail debian: /srv/jails/debian: its storage hang (fuse.hang) does not answer; and more [node_problem] gojail (id ", "[root@")
 	runs(t, c, 2)
 	becomes(t, c, "n1", "State=IDLE+DRAIN ", "its storage hang (fuse.hang) does not answer")
+	// As slurmd does when it cannot kill a process: that is part of the outage, and ends with it.
+	require.Zero(t, c.Root("scontrol", "update", "nodename=n1", "state=drain", "reason=Kill task failed").Code)
+	runs(t, c, 2)
+	becomes(t, c, "n1", "State=IDLE+DRAIN ", "Reason=Kill task failed [root@")
 	stop()
 	returns(t, c)
 }

@@ -113,7 +113,8 @@ func (n *node) runChecks(whole context.Context, c *config.Config, store drain.St
 	changes := history.AddResults(r.Results)
 	if c.Slurm.Drain {
 		slurm := &drain.Slurm{Slurm: c.Slurm, Node: n.name, Lock: filepath.Join(n.runDir, "scontrol.lock")}
-		reconciler := drain.Reconciler{Slurm: slurm, Store: store, History: history, Now: time.Now, DryRun: n.dry, Healthy: os.Getenv("SLURM_NODE_IS_HEALTHY")}
+		reconciler := drain.Reconciler{Slurm: slurm, Store: store, History: history, Now: time.Now, DryRun: n.dry, Healthy: os.Getenv("SLURM_NODE_IS_HEALTHY"),
+			FindUnkilled: func() string { return checks.FindUnkilled(&runner.Host) }}
 		r.Outcome = reconciler.Reconcile(whole, r.Results)
 	}
 	if !n.dry {
