@@ -3,7 +3,9 @@
 
 #include "common/fd.h"
 #include "common/job.h"
+#include "common/job_find.h"
 #include "common/job_mounts.h"
+#include "common/lock.h"
 #include "common/record.h"
 #include "common/syscalls.h"
 #include "launcher/command.h"
@@ -127,6 +129,23 @@ static int read_user(struct user *user)
 	return library_word("uid")[0] && library_word("gid")[0] ? 0 : -1;
 }
 
+/*
+ * Shows munge's new socket in a sandbox that has outlived munged. One launcher at a time: of two, each would mount a socket over the
+ * other's, and the older one might be the last. If it fails, the session goes on without Slurm's commands, and the next one tries again.
+ */
+static void refresh_munge(const struct sandbox *sandbox, const struct node *node, const struct jail *jail, const char *name, int64_t until)
+{
+	struct fault fault = {0};
+
+	if (job_has_munge(sandbox, jail))
+		return;
+	scoped_fd job = job_open(node, name);
+	scoped_fd lock = job < 0 ? -1 : lock_until(job, GOJAIL_LOCK, until, "the user's sandbox", &fault);
+	if (lock >= 0 && (job_has_munge(sandbox, jail) || job_show_munge(sandbox, jail, &fault) == 0))
+		return;
+	syslog(LOG_WARNING, "gojail: %s", fault.text[0] ? fault.text : "the user's sandbox has ended");
+}
+
 /* Builds the sandbox that the words name, or finds it. One that lasts may outlive munged, and is shown its new socket. Returns 0, or -1 with a fault. */
 static int build_sandbox(const struct node *node, bool lasting, int64_t until, struct fault *fault)
 {
@@ -137,7 +156,6 @@ static int build_sandbox(const struct node *node, bool lasting, int64_t until, s
 				    .root = library_word("root")[0] ? library_word("root") : NULL};
 	struct site site = {0};
 	struct jail jail;
-	struct fault ignored = {0};
 	int known = read_user(&spec.user);
 
 	snprintf(spec.job, sizeof(spec.job), "%s", library_word("job"));
@@ -151,8 +169,8 @@ static int build_sandbox(const struct node *node, bool lasting, int64_t until, s
 		return -1;
 	if (sandbox_build(&built, node, &site, &jail, &spec, &go, until, fault) < 0)
 		return -1;
-	if (lasting && !job_has_munge(&built, &jail) && job_show_munge(&built, &jail, &ignored) < 0)
-		syslog(LOG_WARNING, "gojail: %s", ignored.text); /* the session goes on without Slurm's commands; the next one tries again */
+	if (lasting)
+		refresh_munge(&built, node, &jail, spec.job, until);
 	sandbox_close(&built);
 	return 0;
 }
