@@ -45,7 +45,7 @@ func Limit(list []RPC, most int) []RPC {
 	return few
 }
 
-// add adds an RPC to a list. sdiag may have two lines with the same name: of users without one, by name "nobody".
+// addRPC adds an RPC to a list. sdiag may have two lines with the same name: of users without one, by name "nobody".
 func addRPC(list []RPC, seen map[string]int, r RPC) []RPC {
 	r.Name = toLabel(r.Name)
 	if i, known := seen[r.Name]; known {

@@ -160,7 +160,7 @@ const (
 	homesMax    = 1000  // limit of the homes that are checked
 )
 
-// passwdMost is the limit of a passwd(5) that is read at once, since the file may belong to a user. No
+// passwdMax is the limit of a passwd(5) that is read at once, since the file may belong to a user. No
 // real one is larger.
 const passwdMax = 16 << 20
 

@@ -21,7 +21,7 @@ import (
 // NvidiaDriver exists where NVIDIA's driver is loaded.
 const NvidiaDriver = "/sys/module/nvidia"
 
-// WithCDI reads the CDI files if they have not been read yet: a step that needs Go only for its network
+// LoadCDI reads the CDI files if they have not been read yet: a step that needs Go only for its network
 // or its mounts does not wait for it.
 func LoadCDI(c *config.Config) {
 	if c.FindCDI != nil {
@@ -100,7 +100,7 @@ func withHostNumbers(devices []specs.LinuxDevice) []specs.LinuxDevice {
 	return devices
 }
 
-// GiveNodes returns the device nodes of each of Slurm's GPUs: its own files, and the nodes of the CDI
+// AssignNodes returns the device nodes of each of Slurm's GPUs: its own files, and the nodes of the CDI
 // device that has one of them, such as /dev/dri/renderD128.
 func AssignNodes(devices []specs.LinuxDevice, gpus [][]string, with func(file string) []string) [][]string {
 	all := slices.Concat(gpus...)
@@ -123,7 +123,7 @@ func HasNode(devices []specs.LinuxDevice, path string) bool {
 	return slices.ContainsFunc(devices, func(d specs.LinuxDevice) bool { return d.Path == path })
 }
 
-// LacksCDI reports whether the CDI devices of a jail cannot be provided.
+// IsLackingCDI reports whether the CDI devices of a jail cannot be provided.
 func IsLackingCDI(c *config.Config) bool {
 	for _, j := range c.Jails {
 		if _, err := findCDIEdits(j); err != nil {
@@ -133,7 +133,7 @@ func IsLackingCDI(c *config.Config) bool {
 	return false
 }
 
-// Present returns words that change with what the CDI files provide, and with the files to mount, which
+// CDIWords returns words that change with what the CDI files provide, and with the files to mount, which
 // an upgrade of the driver replaces.
 func CDIWords(b *config.CDIDevices) []string {
 	if b == nil {
@@ -162,7 +162,7 @@ func findCDIEdits(j *config.Jail) (cdi.Edits, error) {
 	return j.CDIDevices.Edits, j.CDIDevices.Err
 }
 
-// nodes returns the device nodes of one of Slurm's GPUs.
+// findGPUNodes returns the device nodes of one of Slurm's GPUs.
 func findGPUNodes(b *config.CDIDevices, gpu int) []string {
 	if b == nil || gpu >= len(b.GPUNodes) {
 		return nil

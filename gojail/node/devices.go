@@ -14,7 +14,7 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// SlurmPresent returns words that identify the node's Slurm: an upgrade replaces the files, while a
+// SlurmWords returns words that identify the node's Slurm: an upgrade replaces the files, while a
 // template still has the old files mounted.
 func SlurmWords(c *config.Config) []string {
 	var list []string
@@ -25,7 +25,7 @@ func SlurmWords(c *config.Config) []string {
 	return list
 }
 
-// Identify returns a word that changes when a file is replaced, or nothing where the file does not exist.
+// FileWords returns a word that changes when a file is replaced, or nothing where the file does not exist.
 func FileWords(path string) []string {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {

@@ -180,7 +180,7 @@ func (e *CrowdedError) Error() string {
 		`remove entries, or name the data directories in gojail.toml: data = ["/home"]`, e.root, TopMax)
 }
 
-// readLeads returns the targets of symlinks such as /etc/resolv.conf ->
+// readLinkTargets returns the targets of symlinks such as /etc/resolv.conf ->
 // ../run/systemd/resolve/stub-resolv.conf. The jail's /run is a tmpfs, in which the target can be created
 // while the symlink dangles.
 func readLinkTargets(root int, files []string) map[string]string {

@@ -59,7 +59,7 @@ func refuseIoctl(commands ...uint64) []specs.LinuxSyscall {
 	return list
 }
 
-// Filter compiles the seccomp program of a jail, or returns nil for none.
+// CompileFilter compiles the seccomp program of a jail, or returns nil for none.
 func CompileFilter(j *config.Jail) ([]byte, error) {
 	profile, err := buildProfile(j)
 	if profile == nil || err != nil {

@@ -100,7 +100,7 @@ func expandFiles(list string) (files []string) {
 	return files
 }
 
-// PerJob returns the device nodes of a jail that a job gets by its allocation, by GPU. All jobs share the
+// JobDevices returns the device nodes of a jail that a job gets by its allocation, by GPU. All jobs share the
 // others.
 func JobDevices(j *config.Jail, gpus [][]string) [][]string {
 	var own [][]string
@@ -129,7 +129,7 @@ func hasDevice(j *config.Jail, path string) bool {
 	})
 }
 
-// Everybodys returns the devices that the jail's patterns match and that no allocation gives.
+// SharedDevices returns the devices that the jail's patterns match and that no allocation gives.
 func SharedDevices(j *config.Jail, gpus [][]string) []Device {
 	given := slices.Concat(JobDevices(j, gpus)...)
 	return slices.DeleteFunc(FindDevices(j.Devices), func(d Device) bool { return slices.Contains(given, d.Path) })

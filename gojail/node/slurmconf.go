@@ -104,7 +104,7 @@ func SlurmValue(c *config.Config, key string) string {
 	return ReadSlurmConf(c).Values[strings.ToLower(key)]
 }
 
-// read stores KEY=VALUE of the lines with one key, the form of all keys in slurm.conf(5) that gojail
+// readFile stores KEY=VALUE of the lines with one key, the form of all keys in slurm.conf(5) that gojail
 // needs.
 func (s *SlurmConf) readFile(path string) {
 	lines, _ := slurmconf.Read(path) // gojail check reports a missing slurm.conf

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The list of a tree is in the format of mtree(5) with full paths, which gomtree and bsdtar read: one line for
-// each file, with "#mtree" before them. Names are escaped as by vis(3), in octal. The order is that of a walk
+// listHeader is the first line of the list of a tree, which is in the format of mtree(5) with full paths that gomtree and
+// bsdtar read: one line for each file. Names are escaped as by vis(3), in octal. The order is that of a walk
 // that reads each directory sorted by bytes, so that two lists can be compared without memory.
 const listHeader = "#mtree"
 

@@ -49,13 +49,13 @@ func parseFileTest(_ *Line, args []string) (assertion, error) {
 	}, nil
 }
 
-// File types by flag of test(1).
+// types are the file types by flag of test(1).
 var types = map[byte]uint32{'b': unix.S_IFBLK, 'c': unix.S_IFCHR, 'd': unix.S_IFDIR, 'f': unix.S_IFREG, 'p': unix.S_IFIFO, 'S': unix.S_IFSOCK}
 
-// Mode bits by flag of test(1).
+// modeBits are the mode bits by flag of test(1).
 var modeBits = map[byte]uint32{'g': unix.S_ISGID, 'k': unix.S_ISVTX, 'u': unix.S_ISUID}
 
-// Access rights by flag of test(1).
+// rights are the access rights by flag of test(1).
 var rights = map[byte]uint32{'r': unix.R_OK, 'w': unix.W_OK, 'x': unix.X_OK}
 
 // testFile evaluates a flag of test(1).

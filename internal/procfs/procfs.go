@@ -24,7 +24,7 @@ type Stat struct {
 	Start  uint64 // start in clock ticks since boot; identifies a process together with its number
 }
 
-// PF_KTHREAD of linux/sched.h in field 9.
+// kernelThread is PF_KTHREAD of linux/sched.h, in field 9.
 const kernelThread = 0x00200000
 
 // readStat reads the stat of a process below proc ("/proc"). found is false if the process does not

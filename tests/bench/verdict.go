@@ -45,7 +45,7 @@ var aims = []aim{
 	{"all isolation: a batch job's step, wall, against plain", "batch", "gojail", "plain", wallTimes, 0.5, ""},
 }
 
-// more comparisons that have no aim.
+// comparisons are shown as well, and have no aim.
 var comparisons = []aim{
 	{"A/A: wall", "first", "plain2", "plain", wallTimes, math.Inf(1), ""},
 	{"A/A: node CPU", "first", "plain2", "plain", cpuTimes, math.Inf(1), ""},
