@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gojail.h: the contract between the SPANK shim, gojail-launcher and libgojail.so.
+ * gojail.h: the contract between the plugin, gojail-launcher, libgojail.so, gojail-session and the commands.
  *
  * Everything that crosses from C to Go, or from one process to another, is
  * described here and nowhere else; gojail/contract/contract_test.go compares the Go side.
@@ -131,26 +131,26 @@
  *   boot      sweep what jobs that are gone left behind (slurmd start)
  *   logout    end the sandbox of a user's sessions on a login node, unless it is used
  *
- * names: state, config, node, jail, key, job, uid, gid, groups (comma
- * separated), mounts, script (the batch script's directory), deadline (ms), net
- * (the label of --jail-net), gpus and nics (what Slurm gave the job, as it writes
- * them), root (self or range of --jail-root), holder (the process whose network
- * namespace it is), range and data (descriptors, see below), parent (the process
- * with which the verb sandbox ends), scratch (the scratch directory whose trash
- * is meant besides that of the configuration), sandbox (the name of its record), user and home (of the
- * uid), tty (which of the descriptors 0 to 2 becomes the command's terminal), TERM, LANG and TZ (of
- * the command's environment), privileged (the command gives up nothing), libdir (of the launcher itself,
- * which runs from a mount of its own file then), source (the path of the jail's root on the node), replace (PID:START of the
- * zygote that template is to replace, although it has the key).
- * Descriptor 3 is a pipe to the caller; the launcher writes lines to it: "pid N"
- * where N goes on detached from the caller (template, clean, boot; login says nothing of it) or is a child of the caller (enter), then "ok", or "error TEXT", before which "silent" says
- * that storage did not answer in time. End of
- * file without either means that it died.
+ * names: state, config, node, jail, key, job, uid, gid, groups (comma separated), mounts, script (the batch script's
+ * directory), deadline (ms), net (the label of --jail-net), gpus and nics (what Slurm gave the job, as it writes them),
+ * root (self or range of --jail-root), holder (the process whose network namespace it is), range and data
+ * (descriptors, see below), parent (the process with which the verb sandbox ends), scratch (the scratch directory whose
+ * trash is meant besides that of the configuration), sandbox (the name of its record), user and home (of the uid), tty
+ * (which of the descriptors 0 to 2 becomes the command's terminal), TERM, LANG and TZ (of the command's environment),
+ * privileged (the command gives up nothing), libdir (of the launcher itself, which runs from a mount of its own file
+ * then), source (the path of the jail's root on the node), replace (PID:START of the zygote that template is to
+ * replace, although it has the key).
  *
- * enter runs its command, or a shell where none is given, with the descriptors 0 to 2 and in the
- * cgroup and with the umask of the caller. The command is the caller's child, to be waited for: the
- * launcher ends when the command is executed ("ok"), or cannot be ("error", after which the child ends).
- * Without an answer the child is to be killed.
+ * Descriptor 3 is a pipe to the caller, to which the launcher writes lines. The last is "ok" or "error TEXT"; end of
+ * file without either means that the launcher died. Before it there may be:
+ *   "pid N START"  of template, clean and boot: the process that goes on detached from the caller, and its start time in
+ *                  clock ticks since boot (field 22 of proc_pid_stat(5)). The watcher of login goes on without this line
+ *   "pid N"        of enter: the command, which is a child of the caller
+ *   "silent"       storage did not answer in time, which is the reason of the error
+ *
+ * enter runs its command, or a shell where none is given, with the descriptors 0 to 2 and in the cgroup and with the
+ * umask of the caller. The command is the caller's child, to be waited for: the launcher ends when the command is
+ * executed ("ok"), or cannot be ("error", after which the child ends). Without an answer the child is to be killed.
  */
 #define GOJAIL_REPLY_FD 3
 
@@ -218,9 +218,9 @@ struct gojail_mount {
 #define GOJAIL_MOUNT_JOB 8u     /* not with GOJAIL_REQUEST_SHARED */
 #define GOJAIL_MOUNT_SCRIPT 16u /* only if a tree is GOJAIL_TREE_ALONE */
 #define GOJAIL_MOUNT_MKDIR 32u  /* create the directory first */
+#define GOJAIL_MOUNT_NET 64u    /* only in a sandbox with a network of the job's own */
 #define GOJAIL_MOUNT_UPPER 128u /* not attached: the upper layer of the next, unless a tree is GOJAIL_TREE_UPPER */
 #define GOJAIL_MOUNT_ROOT 256u  /* an overlay of the root, unless a tree is GOJAIL_TREE_ROOT */
-#define GOJAIL_MOUNT_NET 64u    /* only in a sandbox with a network of the job's own */
 
 /*
  * A request on the zygote's socket: this header, ntrees trees, and their descriptors as SCM_RIGHTS. The

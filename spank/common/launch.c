@@ -137,8 +137,7 @@ static int await_reply(int reply, int64_t until, struct record *detached, struct
 			silent = silent || strcmp(line, "silent") == 0;
 			if (strncmp(line, "error ", 6) == 0)
 				return silent ? fault_set_silent(fault, "%s", line + 6) : fault_set(fault, "%s", line + 6);
-			if (sscanf(line, "pid %d %" SCNu64, &detached->pid, &detached->start) != 2)
-				continue;
+			(void)sscanf(line, "pid %d %" SCNu64, &detached->pid, &detached->start);
 		}
 		have = strlen(line);
 		memmove(text, line, have + 1);
