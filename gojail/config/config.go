@@ -36,7 +36,7 @@ type Config struct {
 	FindCDI func() // sets CDIDevices of each jail, once
 }
 
-// Networks is the part of network.toml that goes into the site file. The caller of WriteSite fills it in:
+// Networks is the part of network.toml that goes into the site file. The caller of site.Write fills it in:
 // this package does not read network.toml.
 type Networks struct {
 	Identity *trusted.Identity // nil: there is no network.toml

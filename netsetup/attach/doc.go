@@ -45,6 +45,7 @@
 //
 // # Kernel
 //
-// Linux 5.14, see package link. For RDMA and InfiniBand, the order of the steps and their
-// undo are tested with stand-ins only.
+// Linux 5.14, see package link. For InfiniBand and for the GIDs of RoCE, the order of the
+// steps and their undo are tested with stand-ins only; for the RDMA devices of Ethernet VFs
+// with soft RoCE in tests/vm, too.
 package attach

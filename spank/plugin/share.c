@@ -92,7 +92,7 @@ int share_show(int mnt, int root, struct shared *list, int count, struct fault *
 	result = fault->text[0] || (found && visit_begin(&visit, fault) < 0) ? -1 : 0;
 	if (found && result == 0) {
 		result = visit_enter(mnt);
-		mask = umask(0); /* the thread's own, as its directory is: see move */
+		mask = umask(0); /* the thread's own, as its directory is: see visit_enter */
 		for (int i = 0; i < count && result == 0; i++) {
 			if (list[i].tree < 0)
 				continue;
@@ -122,7 +122,7 @@ static int make_device(const char *path, const struct stat *st)
 
 	if (!name)
 		return -1;
-	mask = umask(0); /* the thread's own, as its directory is: see move */
+	mask = umask(0); /* the thread's own, as its directory is: see visit_enter */
 	made = mknod(name, st->st_mode, st->st_rdev);
 	umask(mask);
 	if (made < 0)

@@ -30,7 +30,7 @@ func (n *localNode) runLauncher(verb string, deadline time.Duration, words []str
 	cmd := exec.Command(filepath.Join(n.LibDir, "gojail-launcher"), append([]string{verb, "state=" + n.State, "config=" + n.Config,
 		"node=" + n.Node.Name, fmt.Sprintf("deadline=%d", deadline.Milliseconds())}, words...)...)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
-	cmd.ExtraFiles = []*os.File{write} // descriptor 3, contract.ReplyFD
+	cmd.ExtraFiles = []*os.File{write} // descriptor 3, GOJAIL_REPLY_FD of gojail.h
 	cmd.Stderr = os.Stderr
 	adjust(cmd)
 	err = cmd.Start()
