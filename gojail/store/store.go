@@ -132,15 +132,14 @@ func (s *Store) MakeJail(name string) (*Jail, error) {
 	return j, checkDirectory(j.dir)
 }
 
-// makeDirectory creates a directory with mode 0755, whatever the umask is, unless it exists.
+// makeDirectory creates a directory with mode 0755, whatever the umask is, unless it exists. It never has another mode: a
+// command that is killed leaves nothing that the next one would take for the administrator's wish.
 func makeDirectory(dir string) error {
-	err := os.Mkdir(dir, 0o755)
-	if err == nil {
-		err = os.Chmod(dir, 0o755)
-	} else if errors.Is(err, fs.ErrExist) {
-		return nil
+	defer unix.Umask(unix.Umask(0))
+	if err := os.Mkdir(dir, 0o755); !errors.Is(err, fs.ErrExist) {
+		return oneline.Cause(err)
 	}
-	return oneline.Cause(err)
+	return nil
 }
 
 // path returns a path in the directory of the jail.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/rmtree"
+	"github.com/gojail/gojail/internal/wholefile"
 )
 
 // ownerFile is the lock of a work item.
@@ -139,8 +140,10 @@ func (j *Jail) claimOrphans() (orphans []*Work, err error) {
 			orphans[len(orphans)-1].Dir = trash
 		}
 	}
-	if err := os.Remove(j.path(workDir, linkName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return orphans, fmt.Errorf("cannot remove the link of a killed switch: %w", err)
+	for _, left := range []string{j.path(workDir, linkName), j.path(historyFile) + wholefile.Suffix} {
+		if err := os.Remove(left); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return orphans, fmt.Errorf("cannot remove what a killed switch left: %w", err)
+		}
 	}
 	return orphans, j.removeOrphanRecords()
 }
