@@ -166,6 +166,9 @@ func (c *checker) checkSessionProgram() {
 	case unix.Statfs(path, &fs) == nil && fs.Flags&unix.ST_NOSUID != 0:
 		c.fail("sessions", "install it elsewhere, or mount that without nosuid", "%s is on a file system with nosuid: every session is refused", path)
 	}
+	if slices.Contains(node.ConfLines(c.node.path("/etc/shells")), path) {
+		c.warn("sessions", "remove it from /etc/shells", "/etc/shells lists %s: with su -s and chsh users choose another shell on the node", path)
+	}
 	if info, err := os.Lstat(contract.SessionConfig); err == nil && (!info.Mode().IsRegular() || trusted.Parents(contract.SessionConfig) != nil) {
 		c.fail("sessions", "replace it by a regular file of root, mode 0644", "%s is not a file that only root can change: every session is refused", contract.SessionConfig)
 	}

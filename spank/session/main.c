@@ -102,7 +102,7 @@ static bool has_own_network(const struct sandbox *sandbox)
 }
 
 /* Enters the sandbox and executes the user's program; called by the child, as root in the job's PID namespace. Returns only with a fault. */
-static void run_in_sandbox(struct session *session, char **argv, int terminal, int *domain, int link, struct fault *fault)
+static void run_in_sandbox(struct session *session, char **argv, const struct terminal *terminal, int *domain, int link, struct fault *fault)
 {
 	struct sandbox *sandbox = &session->sandbox;
 	struct pollfd gone = {.fd = sandbox->holder, .events = POLLIN};
@@ -167,7 +167,8 @@ static int open_login(struct session *session, struct fault *fault)
 static void enter(struct session *session, int (*open_sandbox)(struct session *, struct fault *), char **argv, struct fault *fault)
 {
 	scoped_fd domain = -1;
-	int report[2], link[2], terminal;
+	int report[2], link[2];
+	struct terminal terminal;
 	int64_t until;
 	pid_t child;
 
@@ -193,7 +194,7 @@ static void enter(struct session *session, int (*open_sandbox)(struct session *,
 		return;
 	}
 	if (child == 0) {
-		run_in_sandbox(session, argv, terminal, &domain, link[1], fault);
+		run_in_sandbox(session, argv, &terminal, &domain, link[1], fault);
 		_exit(write(report[1], fault->text, strlen(fault->text)) < 0 ? 126 : 127);
 	}
 	close(report[1]);

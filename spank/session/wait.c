@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/wait.h"
 
+#include "common/fd.h"
 #include "common/syscalls.h"
 #include "session/agent.h"
 
@@ -8,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -19,13 +21,33 @@
 #include <time.h>
 #include <unistd.h>
 
-int wait_release_terminal(void)
+/*
+ * Reports whether a process is login(1), as root: that of Debian 12 and Ubuntu 24.04 leads the session of the terminal itself, and
+ * does nothing but wait for the shell. That of util-linux starts the shell as the leader of another session.
+ */
+static bool is_login(pid_t process)
+{
+	char path[32], text[512];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)process);
+	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	text[got < 0 ? 0 : got] = '\0';
+	return strstr(text, "Name:\tlogin\n") == text && strstr(text, "\nUid:\t0\t0\t");
+}
+
+struct terminal wait_release_terminal(void)
 {
 	static const struct timespec now = {0};
+	pid_t parent = getppid(), leader;
 	sigset_t hangup;
 
 	for (int fd = 0; fd <= 2; fd++) {
-		if (tcgetsid(fd) != getpid() || ioctl(fd, TIOCNOTTY) < 0)
+		leader = tcgetsid(fd);
+		if (leader > 1 && leader == parent && is_login(parent))
+			return (struct terminal){.fd = fd, .of_parent = true};
+		if (leader != getpid() || ioctl(fd, TIOCNOTTY) < 0)
 			continue;
 		/* TIOCNOTTY by the leader of a session sends these two to the foreground process group, often the one of this process (tty_ioctl(4)). */
 		sigemptyset(&hangup);
@@ -33,17 +55,17 @@ int wait_release_terminal(void)
 		sigaddset(&hangup, SIGCONT);
 		while (sigtimedwait(&hangup, NULL, &now) > 0)
 			;
-		return fd;
+		return (struct terminal){.fd = fd};
 	}
-	return -1;
+	return (struct terminal){.fd = -1};
 }
 
-int wait_begin_session(int terminal, struct fault *fault)
+int wait_begin_session(const struct terminal *terminal, struct fault *fault)
 {
 	if (setsid() < 0)
 		return fault_set(fault, "cannot create a session (setsid): %s", strerror(errno));
-	/* 0: a terminal that another session controls is not taken. EIO: the connection has ended. */
-	if (terminal >= 0 && ioctl(terminal, TIOCSCTTY, 0) < 0 && errno != EIO)
+	/* 0: a terminal that another session controls is not taken; 1: it is (TIOCSCTTY of tty_ioctl(4)). EIO: the connection has ended. */
+	if (terminal->fd >= 0 && ioctl(terminal->fd, TIOCSCTTY, terminal->of_parent ? 1 : 0) < 0 && errno != EIO)
 		return fault_set(fault, "cannot make the terminal the controlling one: %s", strerror(errno));
 	return 0;
 }

@@ -6,16 +6,23 @@
 #include "common/fault.h"
 #include "session/caller.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
-/*
- * Releases the controlling terminal of this process, so that the child can take it. Returns its descriptor, or -1 if this process
- * leads no session with a terminal: a terminal of another session is left alone.
- */
-int wait_release_terminal(void);
+/* A terminal for the child's session. */
+struct terminal {
+	int fd;         /* -1: there is none */
+	bool of_parent; /* it is taken from the session that this process's parent leads */
+};
 
-/* Begins a session, with the terminal unless it is -1; called by the child. Returns 0, or -1 with a fault. */
-int wait_begin_session(int terminal, struct fault *fault);
+/*
+ * Releases the controlling terminal of this process, so that the child can take it. Returns it, or that of a parent which is
+ * login(1); without fd if neither leads the session of a terminal: that of another session is left alone.
+ */
+struct terminal wait_release_terminal(void);
+
+/* Begins a session, with the terminal if there is one; called by the child, as root. Returns 0, or -1 with a fault. */
+int wait_begin_session(const struct terminal *terminal, struct fault *fault);
 
 /*
  * Becomes the user for good, passes signals on to the child, and ends in the same way as the child: with its exit code, or by the

@@ -39,6 +39,7 @@ func TestCheckLooksAtSSHD(t *testing.T) {
 		"x11":          {good + "X11Forwarding yes\n", "", "WARN  sessions: sshd stores the cookie of ssh -X by xauth on the node"},
 		"internal": {strings.Replace(good, "ForceCommand "+program+"\n", "", 1), "sed -i 's/^.slurm.$/[session]\\n[slurm]/' /etc/gojail/gojail.toml",
 			"FAIL  sessions: sshd's internal-sftp reads and writes files of the node"},
+		"listed":   {good, "echo " + program + " >>/etc/shells", "WARN  sessions: /etc/shells lists " + program + ": with su -s and chsh users choose another shell"},
 		"no bit":   {good, "chmod 755 " + program, "FAIL  sessions: " + program + " is not set-user-ID root"},
 		"of group": {good, "chmod 4775 " + program, "FAIL  sessions: " + program + " is not set-user-ID root"},
 		"sshd":     {good + "Nonsense yes\n", "sed -i 's/^.slurm.$/[session]\\n[slurm]/' /etc/gojail/gojail.toml", "WARN  sessions: cannot read the settings of sshd"},
@@ -46,7 +47,7 @@ func TestCheckLooksAtSSHD(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.Zero(t, s.Root("sh", "-ec", "cp /etc/pam.d/sshd /root/pam; cat >"+conf+" <<E\n"+test.config+"E\n"+test.script).Code)
 			found := s.listFindings("n1")
-			require.Zero(t, s.Root("sh", "-ec", "mv /root/pam /etc/pam.d/sshd; chmod 4755 "+program).Code)
+			require.Zero(t, s.Root("sh", "-ec", "mv /root/pam /etc/pam.d/sshd; sed -i /gojail/d /etc/shells; chmod 4755 "+program).Code)
 			require.NoError(t, s.WriteConfig(configuration))
 			if test.want == "" {
 				assert.Empty(t, found)
