@@ -26,6 +26,7 @@ func listSessionCandidates() []candidate {
 		{name: "sshd2", about: "the same once more (A/A)"},
 		{name: "chroot", about: "sshd's ChrootDirectory: the jail's root, outside the job", jailed: true},
 		{name: "gojail", about: "gojail-session as login shell and ForceCommand: the job's sandbox", jailed: true, gojail: true},
+		{name: "login", about: "the same on a login node: the sandbox of the user's sessions", jailed: true, gojail: true},
 	}
 }
 
@@ -34,16 +35,22 @@ func (c candidate) formatSSHDLines() string {
 	switch c.name {
 	case "chroot":
 		return "ChrootDirectory " + jailRoot + "\n"
-	case "gojail":
+	case "gojail", "login":
 		return "AcceptEnv SLURM_JOB_ID\nPermitUserRC no\nAllowStreamLocalForwarding no\nForceCommand " + harness.SessionProgram + "\n"
 	}
 	return ""
 }
 
-// sessionUser returns who logs in: alice's login shell is gojail-session, bob's is bash.
+// carol has no job on n1, which is a login node, too.
+const carol = "carol"
+
+// sessionUser returns who logs in: the login shell of alice and carol is gojail-session, bob's is bash.
 func (c candidate) sessionUser() string {
-	if c.gojail {
+	switch c.name {
+	case "gojail":
 		return harness.Alice
+	case "login":
+		return carol
 	}
 	return harness.Bob
 }
@@ -53,6 +60,22 @@ func (c candidate) formatSSH(port int, command string) []string {
 	return []string{"ssh", "-oBatchMode=yes", "-oStrictHostKeyChecking=no", "-oUserKnownHostsFile=/dev/null", "-oLogLevel=ERROR",
 		"-p", fmt.Sprint(port), c.sessionUser() + "@localhost", command}
 }
+
+// loginTable is the table [login] of gojail.toml: the sandbox stays for all sessions.
+const loginTable = "[login]\njail = \"" + jailsName + "\"\nnodes = [\"n1\"]\nlinger = \"2h\"\n"
+
+// makeUsers is a script that makes carol, on the node and in the jail, and lets alice log in as bob and carol.
+const makeUsers = `
+usermod -s ` + harness.SessionProgram + ` alice
+useradd -M -u 5003 -d /home/carol -s ` + harness.SessionProgram + ` carol
+for root in "" ` + jailRoot + `; do
+	mkdir -p $root/home/carol
+	chown 5003:5003 $root/home/carol
+done
+for user in bob carol; do
+	cat /etc/ssh/keys/alice >>/etc/ssh/keys/$user
+done
+`
 
 // sessions is a private cluster with an sshd for each candidate, and a job of alice's on n1.
 type sessions struct {
@@ -70,7 +93,7 @@ func startSessions(chosen []candidate) (*sessions, error) {
 	if s.groups, s.clean, err = makeGroups(s.chosen, false); err != nil {
 		return nil, err
 	}
-	s.Cluster, err = harness.Up(harness.Options{Plugin: true, Jails: []string{jailsName}, Config: harness.DefaultConfig,
+	s.Cluster, err = harness.Up(harness.Options{Plugin: true, Jails: []string{jailsName}, Config: harness.DefaultConfig + loginTable,
 		Files: map[string]string{"/etc/gojail/session.conf": "state=/run/gojail/%n\nnode=n1\n"}})
 	if err != nil {
 		s.clean()
@@ -93,9 +116,9 @@ func (s *sessions) makeParts() error {
 	return s.compile("stopwatch", "peers/stopwatch.c")
 }
 
-// startAllSSHD starts an sshd for each candidate. alice may log in as bob, too.
+// startAllSSHD makes the users and starts an sshd for each candidate.
 func (s *sessions) startAllSSHD() error {
-	r := s.Root("sh", "-euc", "usermod -s "+harness.SessionProgram+" alice; cat /etc/ssh/keys/alice >>/etc/ssh/keys/bob")
+	r := s.Root("sh", "-euc", makeUsers)
 	if r.Code != 0 {
 		return fmt.Errorf("bench: accounts: %s", r)
 	}
