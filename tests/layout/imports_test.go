@@ -3,11 +3,14 @@
 package layout
 
 import (
+	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // mayImport is the order of imports: for each part of the tree, the parts that it may import. A part is a
@@ -124,6 +127,21 @@ func TestImports(t *testing.T) {
 		})
 	}
 	failEach(t, found)
+}
+
+// The drawing is for people, and does not have each edge; it has each part.
+func TestDrawingHasEachPart(t *testing.T) {
+	page, err := os.ReadFile("../../docs/architecture.md")
+	require.NoError(t, err)
+	_, drawing, found := strings.Cut(string(page), "## Order of imports")
+	require.True(t, found)
+	words := strings.FieldsFunc(drawing, func(r rune) bool { return strings.ContainsRune(" \n,`()", r) })
+	parts := slices.Concat(slices.Collect(maps.Keys(mayImport)), slices.Collect(maps.Keys(mayInclude)))
+	for _, part := range parts {
+		_, name, isPart := strings.Cut(part, "/")
+		named := slices.ContainsFunc(words, func(word string) bool { return word == part || isBelow(word, name) })
+		assert.True(t, named || !isPart, "docs/architecture.md, order of imports: %s is missing", part)
+	}
 }
 
 func TestImportTable(t *testing.T) {
