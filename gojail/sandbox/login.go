@@ -55,7 +55,7 @@ func endLogin(s *state.State, scratch, job string, until time.Time) (parent stri
 // may have built, and whose holder may have ended.
 func hasInhabitedSandbox(s *state.State, scratch, job string) bool {
 	records, err := s.Sandboxes(job)
-	return err != nil || slices.ContainsFunc(records, func(r state.Record) bool { return r.Lives() && keeper{r, true}.isInhabited() }) ||
+	return err != nil || slices.ContainsFunc(records, func(r state.Record) bool { return r.Lives() && holderOrZygote{r, true}.isInhabited() }) ||
 		isMountedByUser(filepath.Join(findScratch(s, scratch, job), job), strings.TrimPrefix(job, contract.LoginPrefix))
 }
 

@@ -249,7 +249,7 @@ func TestSweepOfLogins(t *testing.T) {
 	inside.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
 	require.NoError(t, inside.Start())
 	t.Cleanup(func() { inside.Process.Kill(); inside.Wait() })
-	require.Eventually(t, func() bool { return (keeper{state.Record{PID: inside.Process.Pid}, true}).isInhabited() }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return (holderOrZygote{state.Record{PID: inside.Process.Pid}, true}).isInhabited() }, time.Minute, time.Millisecond)
 	statetest.AddRecord(t, w.state, "jobs/login-3/small", statetest.RecordOf(t, inside.Process.Pid))
 	_, others, _ := strings.Cut(statetest.RecordOf(t, inside.Process.Pid), " ")
 	statetest.AddRecord(t, w.state, "jobs/login-5/small", "1 "+others) // another version of gojail wrote it

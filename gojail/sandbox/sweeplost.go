@@ -19,8 +19,8 @@ import (
 	"github.com/gojail/gojail/internal/procfs"
 )
 
-// keeper is a gojail process that holds a sandbox or a template.
-type keeper struct {
+// holderOrZygote is a gojail process that holds a sandbox or a template.
+type holderOrZygote struct {
 	state.Record
 	holder bool // holds a sandbox
 }
@@ -28,23 +28,23 @@ type keeper struct {
 // endLostHolders ends gojail processes without a record, which was removed or damaged: nothing else finds
 // them, and their storage stays in use. A holder stays if other processes are in its sandbox.
 func (s *sweep) endLostHolders() error {
-	keepers := findKeepers(s.state) // first, since each holder has its record by then
+	processes := findHoldersAndZygotes(s.state) // first, since each holder has its record by then
 	known, err := readRecorded(s.state)
 	if err != nil {
 		return err
 	}
-	for _, k := range keepers {
-		if known[k.PID] {
+	for _, p := range processes {
+		if known[p.PID] {
 			continue
 		}
-		if k.holder && k.isInhabited() {
-			s.report.Kept = append(s.report.Kept, fmt.Sprintf("process %d of gojail, whose record is lost: processes are in its sandbox", k.PID))
+		if p.holder && p.isInhabited() {
+			s.report.Kept = append(s.report.Kept, fmt.Sprintf("process %d of gojail, whose record is lost: processes are in its sandbox", p.PID))
 			continue
 		}
-		if e := k.Kill(teardownHolder); e != nil {
+		if e := p.Kill(teardownHolder); e != nil {
 			err = oneline.Both(err, e)
 		} else {
-			s.report.Lost = append(s.report.Lost, k.PID)
+			s.report.Lost = append(s.report.Lost, p.PID)
 		}
 	}
 	return err
@@ -53,10 +53,10 @@ func (s *sweep) endLostHolders() error {
 // isInhabited reports whether a process lives in a namespace that the holder has and this process has
 // not, or in a PID namespace below the holder's: such a process would end with process 1 of its PID
 // namespace, or lose its network with the network's holder.
-func (k keeper) isInhabited() bool {
+func (p holderOrZygote) isInhabited() bool {
 	own := map[string]bool{}
 	for _, kind := range []string{"mnt", "pid", "net", "ipc", "uts"} {
-		link, err := procfs.ReadNamespace(k.PID, kind)
+		link, err := procfs.ReadNamespace(p.PID, kind)
 		mine, err2 := procfs.ReadNamespace(os.Getpid(), kind)
 		if err == nil && err2 == nil && link != mine {
 			own[link] = true
@@ -65,7 +65,7 @@ func (k keeper) isInhabited() bool {
 	entries, _ := os.ReadDir("/proc")
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
 		pid, err := strconv.Atoi(e.Name())
-		return err == nil && pid != k.PID && pid != os.Getpid() && livesInAny(pid, own) && !isHolder(e.Name())
+		return err == nil && pid != p.PID && pid != os.Getpid() && livesInAny(pid, own) && !isHolder(e.Name())
 	})
 }
 
@@ -115,11 +115,11 @@ func readRecorded(s *state.State) (map[int]bool, error) {
 	return known, oneline.Both(err, err2)
 }
 
-// findKeepers returns the holders and zygotes of this state directory. A process that builds a sandbox
+// findHoldersAndZygotes returns the holders and zygotes of this state directory. A process that builds a sandbox
 // has another name, and ends by itself.
-func findKeepers(s *state.State) (list []keeper) {
+func findHoldersAndZygotes(s *state.State) (list []holderOrZygote) {
 	for _, r := range findProcesses(s, func(name string) bool { return name == contract.HolderName || name == contract.ZygoteName }) {
-		list = append(list, keeper{r, r.Name == contract.HolderName})
+		list = append(list, holderOrZygote{r, r.Name == contract.HolderName})
 	}
 	return list
 }

@@ -31,7 +31,7 @@ func TestLostHolderIsInhabited(t *testing.T) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
 		require.NoError(t, cmd.Start())
 		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-		k := keeper{state.Record{PID: cmd.Process.Pid}, true}
-		assert.Eventually(t, func() bool { return k.isInhabited() == want }, 10*time.Second, 5*time.Millisecond, "%s", lives)
+		p := holderOrZygote{state.Record{PID: cmd.Process.Pid}, true}
+		assert.Eventually(t, func() bool { return p.isInhabited() == want }, 10*time.Second, 5*time.Millisecond, "%s", lives)
 	}
 }

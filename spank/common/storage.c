@@ -88,7 +88,7 @@ static int receive_reply(int connection, const char *jail, struct gojail_storage
 		if (is_unread(connection))
 			return KEEPER_STUCK;
 		if (!clock_await(connection, until))
-			return fault_set_silent(fault, "jail \"%s\": the process that asks its storage does not answer; ask your administrator", jail);
+			return fault_set_silent(fault, DOES_NOT_ANSWER, jail);
 	}
 	got = recv(connection, reply, sizeof(*reply), 0);
 	if (got != sizeof(*reply) || reply->version != GOJAIL_VERSION)
