@@ -18,6 +18,8 @@
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
 #define GOJAIL_TEXT_MAX 1024 /* one message, its NUL included */
 #define GOJAIL_GPU_NODES_MAX 128
+#define GOJAIL_GPU_PATH_MAX 64    /* a GPU's device node, its NUL included */
+#define GOJAIL_LOGIN_NAME_MAX 128 /* a user or group of [login] in the site file */
 #define GOJAIL_KEY_LEN 16         /* hex digits */
 #define GOJAIL_MOUNTS_MAX 8192    /* bytes of a step's --jail-mount */
 #define GOJAIL_SANDBOXES_MAX 32   /* of one job on one node */
@@ -36,7 +38,8 @@
 #define GOJAIL_PROJECT_OF_RUNS 0x40000000
 #define GOJAIL_PROJECT_OF_LOGINS 0x60000000
 
-/* Files of the installation, beside the plugin. */
+/* Files of the installation, all in one directory. */
+#define GOJAIL_PLUGIN "spank_gojail.so"
 #define GOJAIL_LAUNCHER "gojail-launcher"
 #define GOJAIL_LIBRARY "libgojail.so"
 #define GOJAIL_SESSION "gojail-session"

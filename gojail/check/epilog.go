@@ -13,12 +13,8 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// Limits of Slurm's wait for the end of a job (slurm_spank_job_epilog): with a network, and the extra
-// time to reap processes.
-const (
-	endTimeoutNet = 10 * time.Second
-	reapTime      = 2 * time.Second
-)
+// reapTime is what slurm_spank_job_epilog may take to reap processes, beyond its deadline.
+const reapTime = 2 * time.Second
 
 // checkEpilog reports a time limit of slurm.conf that is below the plugin's: slurmd drains a node
 // ("Epilog error") where the end of a job takes longer. Up to 24.11 the limit is PrologEpilogTimeout;
@@ -26,7 +22,7 @@ const (
 func (c *checker) checkEpilog(conf node.SlurmConf) {
 	most, why := contract.EndMost+reapTime, ""
 	if network := filepath.Join(filepath.Dir(c.config.Path), contract.NetworkConfig); rootpath.Exists(network) {
-		most, why = endTimeoutNet+reapTime, " with networks"
+		most, why = contract.DefaultDeadline+reapTime, " with networks"
 	}
 	for _, name := range []string{"EpilogTimeout", "PrologEpilogTimeout"} {
 		value := conf.Values[strings.ToLower(name)]

@@ -51,7 +51,7 @@ func (c *checker) checkKernel() bool {
 func (c *checker) checkParts() {
 	remedy := "install gojail again on this node (make install)"
 	good := true
-	for _, name := range []string{"spank_gojail.so", contract.Launcher, contract.Library} {
+	for _, name := range []string{contract.Plugin, contract.Launcher, contract.Library} {
 		path := filepath.Join(c.node.LibDir, name)
 		if err := checkPart(path); err != nil {
 			good = false

@@ -16,11 +16,11 @@ import (
 
 // checkPlugstack checks the lines of plugstack.conf, read as Slurm does, that name gojail's plugin.
 func (c *checker) checkPlugstack(conf node.SlurmConf) {
-	line := "add this line to plugstack.conf: required " + filepath.Join(c.node.LibDir, node.PluginName)
+	line := "add this line to plugstack.conf: required " + filepath.Join(c.node.LibDir, contract.Plugin)
 	c.checkOtherLines(conf)
 	own := conf.GojailPlugins()
 	if len(own) == 0 {
-		c.fail("plugstack", line, "no plugstack.conf of %s names %s: jobs run outside their jail", conf.Dir, node.PluginName)
+		c.fail("plugstack", line, "no plugstack.conf of %s names %s: jobs run outside their jail", conf.Dir, contract.Plugin)
 		return
 	}
 	if len(own) > 1 {
@@ -29,7 +29,7 @@ func (c *checker) checkPlugstack(conf node.SlurmConf) {
 			places = append(places, p.At)
 		}
 		c.fail("plugstack", "keep one of these lines; one file may include another, as Debian's plugstack.conf includes plugstack.conf.d",
-			"%s is named %d times (%s): every job step fails", node.PluginName, len(own), strings.Join(places, ", "))
+			"%s is named %d times (%s): every job step fails", contract.Plugin, len(own), strings.Join(places, ", "))
 	}
 	p := own[0]
 	switch {
@@ -51,7 +51,7 @@ func (c *checker) checkPlugstack(conf node.SlurmConf) {
 // (read_plugin in spank/prolog/plugstack.c).
 func (c *checker) checkSamePlugin(p *node.SpankPlugin, conf node.SlurmConf, remedy string) {
 	used, err := os.Stat(p.Path)
-	installed, missing := os.Stat(filepath.Join(c.node.LibDir, node.PluginName))
+	installed, missing := os.Stat(filepath.Join(c.node.LibDir, contract.Plugin))
 	switch {
 	case err != nil || missing != nil || os.SameFile(used, installed):
 	case slices.ContainsFunc(conf.Prologs, func(path string) bool { return filepath.Base(path) == contract.Prolog }):
@@ -67,7 +67,7 @@ func (c *checker) checkOtherLines(conf node.SlurmConf) {
 		c.warn("plugstack", "write required, optional or include, and a path", "%s: Slurm ignores this line", line)
 	}
 	for _, p := range conf.Plugstack {
-		if p.Required && filepath.Base(p.Path) != node.PluginName && filepath.IsAbs(p.Path) && !rootpath.Exists(p.Path) {
+		if p.Required && filepath.Base(p.Path) != contract.Plugin && filepath.IsAbs(p.Path) && !rootpath.Exists(p.Path) {
 			c.fail("plugstack", "install it, or remove its line", "%s: required plugin %s does not exist: srun, sbatch and slurmd cannot start", p.At, p.Path)
 		}
 	}
@@ -80,7 +80,7 @@ func (c *checker) checkArguments(p *node.SpankPlugin) {
 		name, value, _ := strings.Cut(word, "=")
 		switch {
 		case name != "config" && name != "state" || !strings.Contains(word, "="):
-			c.fail("plugstack", "supported arguments: config=FILE and state=DIR", "%s: unknown argument %q of %s: every job step fails", p.At, word, node.PluginName)
+			c.fail("plugstack", "supported arguments: config=FILE and state=DIR", "%s: unknown argument %q of %s: every job step fails", p.At, word, contract.Plugin)
 		case !filepath.IsAbs(value):
 			c.fail("plugstack", "write an absolute path", "%s: argument %q is not an absolute path: every job step fails", p.At, word)
 		}

@@ -31,8 +31,12 @@ const replyFD = 3
 // KeyLen is the length of a template's key in the site file and in records, in bytes.
 const KeyLen = 16
 
-// GpusMax is the limit of GPUs in a node.
-const GpusMax = 64
+// Limits of what C reads in the site file.
+const (
+	GpusMax      = 64  // of a node
+	GPUPathMax   = 64  // bytes of a GPU's device node, with the NUL of C
+	LoginNameMax = 128 // bytes of a user or group of [login]
+)
 
 // Time limits of the end of a job.
 const (
@@ -98,6 +102,7 @@ const (
 
 // Files of the installation.
 const (
+	Plugin   = "spank_gojail.so"
 	Launcher = "gojail-launcher"
 	Library  = "libgojail.so"
 	Session  = "gojail-session"

@@ -15,9 +15,6 @@ import (
 	"github.com/gojail/gojail/internal/slurmconf"
 )
 
-// gpuPathMax is a limit of the C side (spank/common/site.h).
-const gpuPathMax = 64
-
 // gpuNode matches the device node of one GPU, as the driver names it.
 var gpuNode = regexp.MustCompile(`^/dev/nvidia([0-9]+)$`)
 
@@ -92,7 +89,7 @@ func expandFiles(list string) (files []string) {
 			continue
 		}
 		for i := range names.Len() {
-			if file := part[:dir] + names.Name(i); config.Under(file, "/dev") && rootpath.CheckClean(file) == nil && len(file) < gpuPathMax {
+			if file := part[:dir] + names.Name(i); config.Under(file, "/dev") && rootpath.CheckClean(file) == nil && len(file) < contract.GPUPathMax {
 				files = append(files, file)
 			}
 		}

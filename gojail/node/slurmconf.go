@@ -32,9 +32,6 @@ type SpankPlugin struct {
 	At        string // file and line
 }
 
-// PluginName is the file name of gojail's SPANK plugin.
-const PluginName = "spank_gojail.so"
-
 // ReadSlurmConf reads slurm.conf and plugstack.conf.
 func ReadSlurmConf(c *config.Config) SlurmConf {
 	s := SlurmConf{Dir: c.Slurm.Conf, Values: map[string]string{}}
@@ -80,7 +77,7 @@ func (s *SlurmConf) findPlugin(c *config.Config, name string) string {
 func (s *SlurmConf) GojailPlugins() []SpankPlugin {
 	var list []SpankPlugin
 	for _, p := range s.Plugstack {
-		if filepath.Base(p.Path) == PluginName {
+		if filepath.Base(p.Path) == contract.Plugin {
 			list = append(list, p)
 		}
 	}

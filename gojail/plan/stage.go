@@ -11,6 +11,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/node"
 )
 
@@ -88,7 +89,7 @@ func planTrustedMounts(c *config.Config, j *config.Jail, facts *node.HostFacts, 
 	var mounts []specs.Mount
 	for _, path := range listShownPaths(c, facts) {
 		if config.Under(path, "/tmp") {
-			if path == facts.State || slices.Contains(facts.SlurmFiles, filepath.Join(path, "spank_gojail.so")) {
+			if path == facts.State || slices.Contains(facts.SlurmFiles, filepath.Join(path, contract.Plugin)) {
 				return nil, fmt.Errorf("jail %s: gojail's directory %s must not lie below /tmp, which is private to each job; move it", j.Name, path)
 			}
 			return nil, fmt.Errorf("jail %s: slurmd needs %s, but /tmp is private to each job; move it elsewhere", j.Name, path)

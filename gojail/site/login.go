@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
 )
 
 // writeLogin writes whether this node is a login node, how long a sandbox stays there after the last session, and
@@ -39,13 +40,10 @@ func writeLogin(b *strings.Builder, login *config.Login, accounts Accounts) {
 	}
 }
 
-// nameMost is the limit of a name in the site file, whose reader has a buffer for a line.
-const nameMost = 128
-
 // cutName shortens a name. No account has one that is longer.
 func cutName(name string) string {
-	if len(name) > nameMost {
-		return strings.ToValidUTF8(name[:nameMost], "")
+	if len(name) > contract.LoginNameMax {
+		return strings.ToValidUTF8(name[:contract.LoginNameMax], "")
 	}
 	return name
 }

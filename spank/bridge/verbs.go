@@ -91,7 +91,7 @@ func (r *request) loadConfig() (*config.Config, error) {
 func (r *request) findDeadline() time.Time {
 	ms, err := strconv.Atoi(r.words["deadline"])
 	if err != nil || ms <= 0 {
-		ms = 10000
+		return time.Now().Add(contract.DefaultDeadline)
 	}
 	return time.Now().Add(time.Duration(ms) * time.Millisecond)
 }

@@ -75,7 +75,7 @@ int node_find(struct node *node, int argc, char **argv, struct fault *fault)
 	}
 	if (!node->libdir[0]) {
 		if (!dladdr((void *)(uintptr_t)&node_find, &self) || self.dli_fname[0] != '/')
-			return fault_set(fault, "plugstack.conf must name spank_gojail.so by its full path");
+			return fault_set(fault, "plugstack.conf must name " GOJAIL_PLUGIN " by its full path");
 		snprintf(node->libdir, sizeof(node->libdir), "%s", self.dli_fname);
 		slash = strrchr(node->libdir, '/');
 		*slash = '\0';
@@ -86,7 +86,7 @@ int node_find(struct node *node, int argc, char **argv, struct fault *fault)
 	return 0;
 }
 
-/* It is missing after a reboot. */
+/* The state directory is missing after a reboot, as it is in memory. */
 int node_check_state(const struct node *node, struct fault *fault)
 {
 	char parent[GOJAIL_PATH_MAX];

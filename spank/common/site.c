@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 /* A line "rule": a jail, a word, and an account's name, which Go limits to 128 bytes. */
-#define RULE_MAX (GOJAIL_NAME_MAX + 192)
+#define RULE_MAX (GOJAIL_NAME_MAX + GOJAIL_LOGIN_NAME_MAX + 64)
 
 enum site_state { FRESH,
 		  STALE,

@@ -60,7 +60,7 @@ struct jail {
 	uint64_t bounding; /* capabilities, bit by number */
 	struct {
 		unsigned index;
-		char path[64];
+		char path[GOJAIL_GPU_PATH_MAX];
 	} gpus[GOJAIL_GPU_NODES_MAX]; /* device nodes, by the index of Slurm's GPU that they belong to */
 	int ngpus;
 	char roots[16];   /* modes of --jail-root that it allows, separated by a blank; "-": none */

@@ -24,8 +24,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PLUGIN "spank_gojail.so"
-
 /* Prints one line, which slurmd writes to its log, and returns main's result. */
 __attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
 {
@@ -49,9 +47,9 @@ static int find_plugin(char *path, size_t size)
 		return -1;
 	path[got] = '\0';
 	slash = strrchr(path, '/');
-	if (!slash || (size_t)(slash + 1 - path) + sizeof(PLUGIN) > size)
+	if (!slash || (size_t)(slash + 1 - path) + sizeof(GOJAIL_PLUGIN) > size)
 		return -1;
-	strcpy(slash + 1, PLUGIN);
+	strcpy(slash + 1, GOJAIL_PLUGIN);
 	return 0;
 }
 

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PLUGIN_NAME "spank_gojail.so"
 #define BLANKS " \t\n"
 #define LINE_MAX_OF_SLURM 4096 /* Slurm reads a longer line as two lines */
 #define INCLUDES_MAX 8         /* nesting depth; Slurm has no limit, and does not start if a file includes itself */
@@ -55,7 +54,7 @@ static void read_plugin(struct plugstack *stack, const char *file, const char *p
 		stack->required |= required;
 		if (!required)
 			set_reason(stack, "%s: %s is optional there: Slurm runs jobs without it where it cannot be loaded", file, path);
-	} else if (strcmp(slash ? slash + 1 : path, PLUGIN_NAME) == 0) {
+	} else if (strcmp(slash ? slash + 1 : path, GOJAIL_PLUGIN) == 0) {
 		set_reason(stack, "%s names another plugin, %s", file, path);
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/oneline"
 )
 
@@ -27,7 +28,7 @@ func (n *localNode) runLauncher(verb string, deadline time.Duration, words []str
 		return nil, err
 	}
 	defer read.Close()
-	cmd := exec.Command(filepath.Join(n.LibDir, "gojail-launcher"), append([]string{verb, "state=" + n.State, "config=" + n.Config,
+	cmd := exec.Command(filepath.Join(n.LibDir, contract.Launcher), append([]string{verb, "state=" + n.State, "config=" + n.Config,
 		"node=" + n.Node.Name, fmt.Sprintf("deadline=%d", deadline.Milliseconds())}, words...)...)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.ExtraFiles = []*os.File{write} // descriptor 3, GOJAIL_REPLY_FD of gojail.h
