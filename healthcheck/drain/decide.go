@@ -196,18 +196,15 @@ const (
 	// mark comes last, since sinfo -R shows only the first 20 characters of a reason, which
 	// name the check.
 	mark              = " [node_problem] gojail"
-	markOld           = "[node_problem] gojail: " // earlier form, with the mark first; nodes may still be drained with it
 	idStart           = " (id "
 	previousReasonMax = 100 // maximum length in bytes of an included earlier reason
 )
 
-// isOurs reports whether a reason has the form that this program writes or an earlier version
-// wrote.
+// isOurs reports whether a reason has the form that this program writes.
 func isOurs(reason string) bool {
 	before, _, hasID := strings.Cut(reason, idStart)
 	check, _, _ := strings.Cut(before, ": ")
-	ours := strings.HasSuffix(before, mark) && check != "" && !strings.Contains(check, " ")
-	return hasID && (ours || strings.HasPrefix(before, markOld))
+	return hasID && strings.HasSuffix(before, mark) && check != "" && !strings.Contains(check, " ")
 }
 
 // formatReason returns the reason for Slurm.

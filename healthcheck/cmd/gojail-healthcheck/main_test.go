@@ -255,7 +255,7 @@ func TestNodeInMetricsPaths(t *testing.T) {
 // TestWhatAnEarlierVersionRemembers: history and record move to the node's own directory.
 func TestWhatAnEarlierVersionRemembers(t *testing.T) {
 	config, dir := site(t, only("fs-mounted"))
-	const record = `{"id": "1", "check": "fs-mounted", "reason": "[node_problem] gojail: fs-mounted: x (id 1)"}`
+	const record = `{"id": "1", "check": "fs-mounted", "reason": "fs-mounted: x [node_problem] gojail (id 1)"}`
 	for _, d := range []string{"run", "state"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, d), 0o700))
 	}
