@@ -92,7 +92,7 @@ int finish_task(spank_t sp)
 	return report_fault(step_current(), sp, true);
 }
 
-int count_forked_task(spank_t sp)
+int begin_task_epilogs(spank_t sp)
 {
 	struct step *step = step_current();
 
@@ -102,7 +102,7 @@ int count_forked_task(spank_t sp)
 	return HOOK_FAILED;
 }
 
-int count_ended_task(void)
+int end_task_epilogs(void)
 {
 	tasks_ended(step_current());
 	return 0;

@@ -23,9 +23,12 @@ int prepare_tasks(spank_t sp);
 int enter_task(spank_t sp);
 int finish_task(spank_t sp);
 
-/* In slurmstepd, for each task. */
-int count_forked_task(spank_t sp);
-int count_ended_task(void);
+/*
+ * In slurmstepd, for each task that was forked, and for each that ended. What slurmstepd forks after the first task are task
+ * epilogs, which go into the jail; from the last task on it looks for them in the stage, until the last has ended.
+ */
+int begin_task_epilogs(spank_t sp);
+int end_task_epilogs(void);
 
 int end_step(void);
 

@@ -40,10 +40,9 @@ HOOK(user_init,             /* slurmstepd */      prepare_tasks(sp))            
                                                                                     the stage; forks go to the job's PID namespace */
 HOOK(task_init_privileged,  /* each task */       enter_task(sp))                /* root: reports a fault, else enters the jail, confined */
 HOOK(task_init,             /* each task */       finish_task(sp))               /* user: no descriptor of the node's; --jail-root; --x11 */
-HOOK(task_post_fork,        /* slurmstepd */      count_forked_task(sp))         /* root: from the first on, forks are task epilogs, and go into
-                                                                                    the jail; at the last enters the stage, where Slurm up
-                                                                                    to 23.02 looks for task epilogs */
-HOOK(task_exit,             /* slurmstepd */      count_ended_task())            /* root: leaves the stage at the last */
+/* From the first task on, slurmstepd forks task epilogs, which go into the jail. Slurm up to 23.02 looks for them: in the stage. */
+HOOK(task_post_fork,        /* slurmstepd */      begin_task_epilogs(sp))        /* root: for each task; at the last enters the stage */
+HOOK(task_exit,             /* slurmstepd */      end_task_epilogs())            /* root: for each task; at the last leaves the stage */
 HOOK(exit,                  /* all */             end_step())                    /* closes what is open; PMIx's directories leave the jail */
 /* slurmstepd ends its MPI plugin, which removes PMIx's directories from the node. */
 HOOK(job_epilog,            /* slurmstepd spank */ end_job(sp, argc, argv))      /* root: removes the job's sandboxes */
