@@ -127,7 +127,7 @@
  *   template  assemble the jail and its stage, then stay as its zygote
  *   sandbox   find or build a job's sandbox; the only way for --jail-mount and --jail-net
  *   login     find or build the sandbox of a user's sessions on a login node, then stay to end it when it is no longer used
- *   storage   ask the storage of a sandbox whose template's keeper is gone
+ *   storage   probe the storage of a sandbox whose template's keeper is gone
  *   enter     run a command in a sandbox that is there, with what its tasks give up given up for good
  *   epilog    tear a job's sandboxes down; its files are in the trash then
  *   clean     remove what is in the trash, and try again what failed at the ends of jobs

@@ -48,7 +48,7 @@ func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state
 		return nil, fmt.Errorf("the template of jail %s has no root in its mount table: %w; run: gojail reload", j.Name, err)
 	}
 	if err := RefuseSuid(c, regionOf(root)); err != nil {
-		return nil, hideFromUsers(err)
+		return nil, addRemedy(err)
 	}
 	facts, err := node.ReadHostWith(c, j, stateDir, view.root)
 	if err != nil {
@@ -100,8 +100,8 @@ func (v *mountView) openPlaces(dirs []string) ([]place, error) {
 	return places, nil
 }
 
-// hideFromUsers adds to an error what a user can do about it.
-func hideFromUsers(err error) error {
+// addRemedy adds to an error what a user can do about it.
+func addRemedy(err error) error {
 	if suid := (*SuidError)(nil); errors.As(err, &suid) {
 		return fmt.Errorf("%w; use --jail-root=self, or ask your administrator to %s", err, suid.Remedy())
 	}

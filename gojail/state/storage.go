@@ -38,10 +38,10 @@ func (s *State) Identity(jail string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// AskStorage asks the keeper of a jail's template whether the storage answers, and whether the path of the
+// ProbeStorage asks the keeper of a jail's template whether the storage answers, and whether the path of the
 // root still leads to the root of the template. It touches no storage itself. The answer is a word (ok, stale,
 // switched, failed, silent) and, but for ok, the reason. An error means that there is no answer.
-func (s *State) AskStorage(jail string, patience time.Duration) (verdict, reason string, err error) {
+func (s *State) ProbeStorage(jail string, patience time.Duration) (verdict, reason string, err error) {
 	dir, err := os.Open(s.JailDir(jail))
 	if err != nil {
 		return "", "", err

@@ -15,8 +15,8 @@ import (
 	"github.com/gojail/gojail/internal/nstest"
 )
 
-// TestAskStorageOfAStuckKeeper: a keeper that reads nothing is named, and what becomes of it.
-func TestAskStorageOfAStuckKeeper(t *testing.T) {
+// TestProbeStorageOfAStuckKeeper: a keeper that reads nothing is named, and what becomes of it.
+func TestProbeStorageOfAStuckKeeper(t *testing.T) {
 	nstest.NeedRoot(t)
 	s, err := OpenState(t.TempDir())
 	require.NoError(t, err)
@@ -27,6 +27,6 @@ func TestAskStorageOfAStuckKeeper(t *testing.T) {
 	require.NoError(t, unix.Bind(fd, &unix.SockaddrUnix{Name: filepath.Join(s.JailDir("debian"), contract.StorageSocket)}))
 	require.NoError(t, unix.Listen(fd, 1))
 
-	_, _, err = s.AskStorage("debian", 0)
+	_, _, err = s.ProbeStorage("debian", 0)
 	assert.ErrorContains(t, err, "(gojail-keeper) does not answer; the next step")
 }

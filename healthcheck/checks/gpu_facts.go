@@ -133,29 +133,29 @@ func (n *nvmlLibrary) openGPU(g *gpuState) (*gpuQuery, nvmlCode) {
 	if code != nvmlOK {
 		return nil, code
 	}
-	a := &gpuQuery{n, device, g}
-	g.pci = shortenPCI(a.queryText("PCI address", "nvmlDeviceGetPciInfo_v3", func() (string, nvml.Return) {
+	q := &gpuQuery{n, device, g}
+	g.pci = shortenPCI(q.queryText("PCI address", "nvmlDeviceGetPciInfo_v3", func() (string, nvml.Return) {
 		v, code := device.GetPciInfo()
 		return decodeCText(v.BusId[:]), code
 	}))
-	return a, nvmlOK
+	return q, nvmlOK
 }
 
 // readGPU queries the state of one GPU.
 func (n *nvmlLibrary) readGPU(index int) gpuState {
 	g := newGPU(index)
-	a, code := n.openGPU(g)
+	q, code := n.openGPU(g)
 	if code != nvmlOK {
 		g.failed["handle"] = code
 		g.clearNumbers()
 		return *g
 	}
-	g.name = a.queryText("name", "nvmlDeviceGetName", a.device.GetName)
-	a.querySettings()
-	a.queryPCIe()
-	a.queryCondition()
-	a.queryMemory()
-	a.queryLinks()
+	g.name = q.queryText("name", "nvmlDeviceGetName", q.device.GetName)
+	q.querySettings()
+	q.queryPCIe()
+	q.queryCondition()
+	q.queryMemory()
+	q.queryLinks()
 	return *g
 }
 

@@ -25,9 +25,9 @@ func (q *gpuQuery) hasAnswer(what string, code nvmlCode) bool {
 }
 
 // queryNumber returns a number from an NVML call, or absent.
-func queryNumber[T ~int | ~int32 | ~uint32 | ~uint64](a *gpuQuery, what, name string, f func() (T, nvml.Return)) int64 {
-	v, code := callGetter(a.library, name, f)
-	if !a.hasAnswer(what, code) {
+func queryNumber[T ~int | ~int32 | ~uint32 | ~uint64](q *gpuQuery, what, name string, f func() (T, nvml.Return)) int64 {
+	v, code := callGetter(q.library, name, f)
+	if !q.hasAnswer(what, code) {
 		return absent
 	}
 	return int64(v)

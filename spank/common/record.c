@@ -184,14 +184,14 @@ int record_get_fd(const struct record *record, int pidfd, int number)
 }
 
 /*
- * Reports, as 0 or -1, whether the process still has a mount namespace: a process that exits gives its namespaces up before its
- * pid can be reused (do_exit in the kernel's exit.c).
+ * Reports whether the process still has a mount namespace: a process that exits gives its namespaces up before its pid can be
+ * reused (do_exit in the kernel's exit.c). errno says why not.
  */
-static int find_mounts(int process)
+static bool has_mounts(int process)
 {
 	char link[64];
 
-	return readlinkat(process, "ns/mnt", link, sizeof(link)) > 0 ? 0 : -1;
+	return readlinkat(process, "ns/mnt", link, sizeof(link)) > 0;
 }
 
 /*
@@ -207,12 +207,12 @@ int record_kill(const struct record *record, int patience_ms)
 	scoped_fd pidfd = k_pidfd_open(record->pid);
 	struct pollfd gone = {.fd = pidfd, .events = POLLIN};
 
-	if (pidfd >= 0 && find_mounts(process) == 0) { /* else the number may have been another's by then */
+	if (pidfd >= 0 && has_mounts(process)) { /* else the number may have been another's by then */
 		k_pidfd_kill(pidfd, SIGKILL);
 		if (poll(&gone, 1, patience_ms) == 1)
 			return 0;
 	}
-	return find_mounts(process) < 0 && errno == ENOENT ? 0 : -1;
+	return !has_mounts(process) && errno == ENOENT ? 0 : -1;
 }
 
 uint64_t read_start_time(pid_t pid)

@@ -168,7 +168,7 @@ static void start_prober(struct keeper *k)
 	for (int i = 0; i < k->count; i++)
 		close(k->clients[i].connection);
 	prctl(PR_SET_NAME, GOJAIL_PROBER_NAME);
-	struct probe probe = prober_ask(k->origin, k->at);
+	struct probe probe = prober_run(k->origin, k->at);
 	_exit(send(k->report, &probe, sizeof(probe), MSG_NOSIGNAL) < 0);
 }
 

@@ -12,7 +12,7 @@
 static struct probe probe_remote(int number)
 {
 	struct probe probe = {.verdict = GOJAIL_STORAGE_OK, .at = number};
-	int error = remote_fd(number) < 0 ? 0 : remote_ask(remote_fd(number));
+	int error = remote_fd(number) < 0 ? 0 : remote_probe(remote_fd(number));
 
 	if (error == 0 || (remote_is_stale(error) && remote_was_stale(number)))
 		return probe;
@@ -34,7 +34,7 @@ static struct probe probe_source(const struct origin *origin)
 	return probe;
 }
 
-struct probe prober_ask(const struct origin *origin, volatile int32_t *at)
+struct probe prober_run(const struct origin *origin, volatile int32_t *at)
 {
 	for (int i = 0; i < remote_count(); i++) {
 		*at = i;

@@ -17,6 +17,6 @@ struct probe {
 };
 
 /* Probes each remote mount of the template, then the path of its root. Stores in *at, which others read, what it is probing. */
-struct probe prober_ask(const struct origin *origin, volatile int32_t *at);
+struct probe prober_run(const struct origin *origin, volatile int32_t *at);
 
 #endif

@@ -46,7 +46,7 @@ const char *remote_place(int number)
 	return remotes[number].place;
 }
 
-int remote_ask(int fd)
+int remote_probe(int fd)
 {
 	struct statx about;
 
@@ -123,7 +123,7 @@ static void send_descriptors(int socket, int first)
 		bool is_that_mount = fd >= 0 && statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &about) == 0 &&
 				     about.stx_dev_major == remotes[i].major && about.stx_dev_minor == remotes[i].minor;
 
-		if (scm_send(socket, is_that_mount && remote_is_stale(remote_ask(fd)) ? STALE : ANSWERED, is_that_mount ? fd : -1) < 0)
+		if (scm_send(socket, is_that_mount && remote_is_stale(remote_probe(fd)) ? STALE : ANSWERED, is_that_mount ? fd : -1) < 0)
 			return;
 	}
 }

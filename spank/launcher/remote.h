@@ -12,7 +12,7 @@
 #define REMOTE_FIRST_FD 64
 
 /*
- * Adds and asks the remote mounts of the calling process's mount namespace that are not in the list yet. A child opens them: the storage may
+ * Adds and probes the remote mounts of the calling process's mount namespace that are not in the list yet. A child opens them: the storage may
  * hang. proc is the node's /proc. Mounts that a user serves (FUSE), below the root, are left out: that user must not stop the jobs of others. Returns 0, or -1 with a fault.
  */
 int remote_collect(int proc, const struct origin *origin, int64_t until, struct fault *fault);
@@ -27,7 +27,7 @@ int remote_fd(int number);
 const char *remote_place(int number);
 
 /* Probes the storage of an open directory by one request (GETATTR). Returns 0 if the storage answered, also if it denied root the attributes, else an errno. */
-int remote_ask(int fd);
+int remote_probe(int fd);
 
 /* Reports whether an error means that a mount never works again: its directory no longer exists on the server, or the server is gone. */
 bool remote_is_stale(int error);

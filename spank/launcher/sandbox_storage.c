@@ -37,7 +37,7 @@ static int ask_mounts(int namespace, int proc, const struct origin *origin, int6
 	return remote_collect(proc, origin, until, fault);
 }
 
-int sandbox_storage_ask(const struct node *node, int64_t until, struct fault *fault)
+int sandbox_storage_probe(const struct node *node, int64_t until, struct fault *fault)
 {
 	static struct origin origin; /* without a path: the mounts are the sandbox's own */
 	const char *name = library_word("sandbox");

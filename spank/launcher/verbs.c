@@ -231,7 +231,7 @@ int verb_run(const char *verb, const struct node *node, int64_t until, struct fa
 	if (strcmp(verb, "clean") == 0)
 		lower_priority();
 	if (strcmp(verb, "storage") == 0)
-		return sandbox_storage_ask(node, until, fault);
+		return sandbox_storage_probe(node, until, fault);
 	if (strcmp(verb, "sandbox") == 0)
 		return build_sandbox(node, false, until, fault);
 	if (strcmp(verb, "login") == 0)

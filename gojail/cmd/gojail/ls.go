@@ -151,7 +151,7 @@ func (n *localNode) makeTemplateRow(s *state.State, r state.Record) templateRow 
 	row.Zygote, row.Started, row.State = r.PID, &r.Written, "old"
 	row.Identity = s.Identity(r.Name)
 	var err error
-	if row.Root, row.Reason, err = s.AskStorage(r.Name, rootPatience); err != nil {
+	if row.Root, row.Reason, err = s.ProbeStorage(r.Name, rootPatience); err != nil {
 		row.Root, row.Reason = "unknown", err.Error()
 	}
 	c, err := n.loadConfig()
