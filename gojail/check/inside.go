@@ -30,10 +30,10 @@ func (c *checker) checkInside(j *config.Jail, view *plan.View, root int) {
 	}
 	c.checkLinker(j, root, isMounted)
 	c.checkTaskPrograms(j, root, func(path string) bool {
-		return isMounted(path) || plan.Inside(plan.JobMounts(c.config, j, "", false), path)
+		return isMounted(path) || plan.Inside(plan.JobMounts(c.config, j, "", false, os.Stat), path)
 	})
 	c.checkHomes(j, root, isMounted)
-	if j.Slurm && !plan.Inside(plan.JobMounts(c.config, j, "", false), "/etc/passwd") && !isMounted("/etc/passwd") {
+	if j.Slurm && !plan.Inside(plan.JobMounts(c.config, j, "", false, os.Stat), "/etc/passwd") && !isMounted("/etc/passwd") {
 		c.checkSlurmUser(j, root)
 	}
 	c.checkSpoolBase(j, root)

@@ -5,6 +5,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -82,7 +83,7 @@ func (c *checker) checkTargets(j *config.Jail, view *plan.View, root int) bool {
 	}
 	if err != nil {
 		var all []string
-		for _, t := range plan.Targets(c.config, j, view) {
+		for _, t := range plan.Targets(c.config, j, view, os.Stat) {
 			all = append(all, t.Path)
 		}
 		content := !isStorageError(err) && (isContent(j, all...) || slices.ContainsFunc(j.Mounts, isUsersSource))

@@ -24,7 +24,7 @@ import (
 // MissingTargets returns the targets that do not exist in the open root of a jail.
 func MissingTargets(c *config.Config, j *config.Jail, v *plan.View, root int) ([]plan.Target, error) {
 	var missing []plan.Target
-	for _, t := range plan.Targets(c, j, v) {
+	for _, t := range plan.Targets(c, j, v, os.Stat) {
 		st, err := node.StatIn(root, t.Path)
 		switch {
 		case err == unix.ENOENT:

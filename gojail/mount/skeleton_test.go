@@ -40,7 +40,7 @@ func TestTargetsAreThoseOnTheJailsStorage(t *testing.T) {
 	assert.Equal(t, []plan.Target{
 		{Path: "/proc", Dir: true}, {Path: "/sys", Dir: true}, {Path: "/dev", Dir: true}, {Path: "/run", Dir: true}, {Path: "/var/tmp", Dir: true},
 		{Path: "/var/spool/slurmd", Dir: true}, {Path: j.Host[0], Dir: false}, {Path: "/tmp", Dir: true},
-	}, plan.Targets(c, j, v), "nothing below /dev and /run, which the sandbox fills itself")
+	}, plan.Targets(c, j, v, os.Stat), "nothing below /dev and /run, which the sandbox fills itself")
 }
 
 func TestMakeTargets(t *testing.T) {

@@ -59,9 +59,8 @@ type Variable struct {
 }
 
 // Environment returns the variables that the jail's CDI devices require, and LD_LIBRARY_PATH, where the
-// dynamic linker finds libraries that the jail's ld.so.cache lacks.
-func Environment(c *config.Config, j *config.Jail) (list []Variable) {
-	node.LoadCDI(c)
+// dynamic linker finds libraries that the jail's ld.so.cache lacks. node.LoadCDI comes before it.
+func Environment(j *config.Jail) (list []Variable) {
 	if j.CDIDevices == nil {
 		return nil
 	}

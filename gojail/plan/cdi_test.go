@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -54,7 +55,7 @@ func TestPlanCDI(t *testing.T) {
 	}, more)
 	assert.Equal(t, []string{"/dev/dri"}, v.Dirs)
 	assert.Equal(t, []File{{"/proc/driver/nvidia/params", "no"}}, v.Files)
-	for _, target := range Targets(c, j, v) {
+	for _, target := range Targets(c, j, v, os.Stat) {
 		assert.False(t, strings.HasPrefix(target.Path, "/run/") || strings.HasPrefix(target.Path, "/dev/"), "%s", target)
 	}
 }

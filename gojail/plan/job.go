@@ -4,6 +4,7 @@ package plan
 
 import (
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -12,7 +13,6 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/node"
-	"github.com/gojail/gojail/internal/rootpath"
 )
 
 // Kinds of a sandbox's own mounts. The values are words of the site file (docs/state.md).
@@ -79,13 +79,21 @@ func OwnMounts(c *config.Config, j *config.Jail) []OwnMount {
 	return list
 }
 
+// Stat returns what is at a path of the node, as os.Stat does. It is passed in: a plan is a function of what it is given.
+type Stat func(path string) (fs.FileInfo, error)
+
+func (s Stat) exists(path string) bool {
+	_, err := s(path)
+	return err == nil
+}
+
 // JobMounts returns the own mounts of one job's sandbox, without that of its root, with the job's paths. net reports whether the job has its own network.
-func JobMounts(c *config.Config, j *config.Jail, job string, net bool) []specs.Mount {
+func JobMounts(c *config.Config, j *config.Jail, job string, net bool, stat Stat) []specs.Mount {
 	var mounts []specs.Mount
-	script := scriptDir(c, job)
+	script := scriptDir(c, job, stat)
 	for _, m := range OwnMounts(c, j) {
 		switch {
-		case m.Destination == "/", m.Net && !net, m.How == mountScript && script == "", m.How == mountAccount && !rootpath.Exists(m.Destination):
+		case m.Destination == "/", m.Net && !net, m.How == mountScript && script == "", m.How == mountAccount && !stat.exists(m.Destination):
 			continue
 		case m.How == mountScript && m.Type == "bind":
 			m.Destination, m.Source = script, script
@@ -98,13 +106,13 @@ func JobMounts(c *config.Config, j *config.Jail, job string, net bool) []specs.M
 }
 
 // scriptDir returns the directory of a job's batch script, or "" if there is none.
-func scriptDir(c *config.Config, job string) string {
+func scriptDir(c *config.Config, job string, stat Stat) string {
 	number, err := config.ParseID(job)
 	if err != nil {
 		return ""
 	}
 	dir := filepath.Join(c.Slurm.Spool, fmt.Sprintf("job%05d", number)) // Slurm's directory names have at least five digits
-	if !rootpath.Exists(dir) {
+	if !stat.exists(dir) {
 		return ""
 	}
 	return dir

@@ -3,7 +3,7 @@
 package plan
 
 import (
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -63,7 +63,7 @@ func planRunMounts() []specs.Mount {
 }
 
 func planStandardDevices() []specs.LinuxDevice {
-	mode := os.FileMode(0o666)
+	mode := fs.FileMode(0o666)
 	device := func(path string, major, minor int64) specs.LinuxDevice {
 		return specs.LinuxDevice{Path: path, Type: "c", Major: major, Minor: minor, FileMode: &mode}
 	}

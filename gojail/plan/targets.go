@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -27,13 +26,13 @@ func (t Target) String() string {
 
 // Targets returns the mount targets that must exist on the jail's own storage: those that no mount of the
 // sandbox contains.
-func Targets(c *config.Config, j *config.Jail, v *View) []Target {
+func Targets(c *config.Config, j *config.Jail, v *View, stat Stat) []Target {
 	var targets []Target
-	mounts := append(append([]specs.Mount{}, v.Spec.Mounts...), JobMounts(c, j, "", false)...)
+	mounts := append(append([]specs.Mount{}, v.Spec.Mounts...), JobMounts(c, j, "", false, stat)...)
 	for i, m := range mounts {
 		again := slices.ContainsFunc(mounts[:i], func(e specs.Mount) bool { return e.Destination == m.Destination })
 		if !again && !Inside(mounts[:i], filepath.Dir(m.Destination)) {
-			targets = append(targets, Target{m.Destination, isDirectoryTarget(m)})
+			targets = append(targets, Target{m.Destination, isDirectoryTarget(m, stat)})
 		}
 	}
 	return targets
@@ -41,10 +40,10 @@ func Targets(c *config.Config, j *config.Jail, v *View) []Target {
 
 // isDirectoryTarget reports whether the source of a mount is a directory. A source that does not exist
 // yet, such as a node-local directory, will be one.
-func isDirectoryTarget(m specs.Mount) bool {
+func isDirectoryTarget(m specs.Mount, stat Stat) bool {
 	if m.Type != "bind" {
 		return true
 	}
-	st, err := os.Stat(m.Source)
+	st, err := stat(m.Source)
 	return err != nil || st.IsDir()
 }

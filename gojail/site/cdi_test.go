@@ -54,7 +54,7 @@ func TestReadCDI(t *testing.T) {
 	assert.Equal(t, [][]string{{"/dev/zero"}}, node.JobDevices(a, c.GPUs))
 	uid := uint32(0)
 	assert.Equal(t, &uid, a.CDIDevices.Edits.Devices[0].UID)
-	assert.Equal(t, []plan.Variable{{Name: "X_DEVICES", Value: "void", Prepend: false}, {Name: "LD_LIBRARY_PATH", Value: "/run/gojail/cdi/lib", Prepend: true}, {Name: "PATH", Value: "/run/gojail/cdi/bin", Prepend: true}}, plan.Environment(c, a))
+	assert.Equal(t, []plan.Variable{{Name: "X_DEVICES", Value: "void", Prepend: false}, {Name: "LD_LIBRARY_PATH", Value: "/run/gojail/cdi/lib", Prepend: true}, {Name: "PATH", Value: "/run/gojail/cdi/bin", Prepend: true}}, plan.Environment(a))
 	site, err := compile(c, noAccounts(), map[string]string{"a": "k"}, nil, fixedTime)
 	require.NoError(t, err)
 	assert.Contains(t, site, "\nuntil 0\n")
@@ -116,6 +116,6 @@ func TestCDIEnvironmentIsRefused(t *testing.T) {
 		c := &config.Config{Jails: map[string]*config.Jail{"a": {CDI: []string{"x.com/gpu=0"}}}}
 		node.ReadCDI(c, source)
 		assert.ErrorContains(t, c.Jails["a"].CDIDevices.Err, "is not valid in an environment; correct the CDI file", env)
-		assert.Empty(t, plan.Environment(c, c.Jails["a"]))
+		assert.Empty(t, plan.Environment(c.Jails["a"]))
 	}
 }

@@ -146,7 +146,7 @@ func writeJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Ac
 	if roots == "" {
 		roots = "-"
 	}
-	for _, v := range plan.Environment(c, j) {
+	for _, v := range plan.Environment(j) {
 		fmt.Fprintf(b, "%s %s=%s\n", map[bool]string{true: "prepend", false: "env"}[v.Prepend], v.Name, v.Value)
 	}
 	for index, files := range node.JobDevices(j, c.GPUs) {

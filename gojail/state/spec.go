@@ -40,7 +40,7 @@ func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) 
 		j = &config.Jail{Name: jailOf(sandbox), Tmp: config.TmpDisk, Slurm: true}
 	}
 	r := ReadRecord(path)
-	own := append(plan.JobMounts(c, j, job, r.Alive), plan.UserMountSpecs(users)...) // those that were not made are dropped below
+	own := append(plan.JobMounts(c, j, job, r.Alive, os.Stat), plan.UserMountSpecs(users)...) // those that were not made are dropped below
 	if r.Alive {
 		table, err := readMountTable(r)
 		if err != nil {

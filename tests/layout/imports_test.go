@@ -144,6 +144,19 @@ func TestDrawingHasEachPart(t *testing.T) {
 	}
 }
 
+// What a plan says follows from what it is given: what it must know of the node is a fact of gojail/node, or is passed in.
+func TestPlanIsPure(t *testing.T) {
+	for _, p := range allPackages(t) {
+		if p.path == "gojail/plan" {
+			for _, effect := range []string{"os", "os/exec", "syscall", "golang.org/x/sys/unix", module + "/internal/rootpath"} {
+				assert.NotContains(t, p.Imports, effect)
+			}
+			return
+		}
+	}
+	assert.Fail(t, "there is no gojail/plan")
+}
+
 func TestImportTable(t *testing.T) {
 	assert.True(t, isAllowed("gojail/plan", "gojail/node", false))
 	assert.False(t, isAllowed("gojail/node", "gojail/plan", false), "against the order")

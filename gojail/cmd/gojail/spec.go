@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -82,7 +83,7 @@ func (n *localNode) planJailSpec(name string, stage bool) (*specs.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	view.Spec.Mounts = append(view.Spec.Mounts, plan.JobMounts(c, j, "JOBID", false)...)
+	view.Spec.Mounts = append(view.Spec.Mounts, plan.JobMounts(c, j, "JOBID", false, os.Stat)...)
 	if j.Writable != "" {
 		view.Spec.Root.Readonly = false
 		view.Spec.Mounts = slices.Insert(view.Spec.Mounts, 0, plan.RootOverlay(j))
