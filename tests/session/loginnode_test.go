@@ -217,6 +217,8 @@ func TestLoginAfterAnUpgrade(t *testing.T) {
 	requireOutput(t, "", ssh("echo kept >/tmp/file; setsid sleep 7007 </dev/null >/dev/null 2>&1 &"))
 	makeForeign()
 	requireRefused(t, "processes of yours on this node are in a sandbox of another version of gojail", s.runAsAlice("$P -c \"$W\""))
+	const blocked = "WARN  sessions: login-5001 is a sandbox of another version of gojail: while processes are in it, user 5001 cannot log in; run: loginctl terminate-user 5001"
+	assert.Contains(t, s.listFindings("login1"), blocked)
 	time.Sleep(6 * time.Second) // longer than linger
 	sleep := s.Find("sleep 7007")
 	require.Len(t, sleep, 1, "the watcher has ended what is in use")
@@ -225,6 +227,7 @@ func TestLoginAfterAnUpgrade(t *testing.T) {
 	require.Zero(t, s.Root("kill", strconv.Itoa(sleep[0].Pid)).Code)
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("sleep 7007")) == 0 }))
 	requireOutput(t, "0", ssh("ls /tmp | wc -l"))
+	assert.NotContains(t, s.listFindings("login1"), "another version")
 	makeForeign()
 	requireOutput(t, "0", ssh("ls /tmp | wc -l"))
 }
