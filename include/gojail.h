@@ -52,6 +52,9 @@
 #define GOJAIL_LAUNCHES "launches" /* a directory with a struct gojail_launches for each jail, and GOJAIL_NO_JAIL */
 #define GOJAIL_NET_JOBS "net/jobs" /* JOB.json: the job may have something of a network */
 
+/* Likewise, flock(2): one process at a time asks NVIDIA's library. */
+#define GOJAIL_NVML_LOCK "nvml.lock"
+
 /* In the directory of a jail, or of a job, or both. */
 #define GOJAIL_LOCK "lock"                   /* flock(2): one process builds at a time */
 #define GOJAIL_SOCKET "socket"               /* SOCK_SEQPACKET, the zygote listens */
@@ -62,6 +65,7 @@
 #define GOJAIL_IDENTITY "identity"           /* what the path of the jail's root led to when the template was assembled */
 #define GOJAIL_VERSIONS "versions"           /* which versions of the store the template may have; .SANDBOX.versions: what a sandbox was made from */
 #define GOJAIL_GPUS ".gpus"                  /* which of Slurm's GPUs steps of the job got in which jail */
+#define GOJAIL_GPU_NODES ".gpu-nodes"        /* device nodes of these GPUs, a path on each line */
 #define GOJAIL_MEMORY ".memory"              /* the most memory that the job had so far, in bytes, where a cgroup says so */
 #define GOJAIL_CGROUPS ".cgroups"            /* the job's cgroups, a path on each line */
 #define GOJAIL_OWNER ".uid"                  /* whose job it is */
@@ -69,6 +73,7 @@
 #define GOJAIL_NAMESPACES ".ns"              /* record of the holder whose namespaces all sandboxes of the job share */
 #define GOJAIL_NET ".net"                    /* record of the holder of the job's network */
 #define GOJAIL_NET_ENV ".net.env"            /* what its tasks get in their environment of that */
+#define GOJAIL_NET_COUNTERS ".net.counters"  /* what the counters of its rails were when they were attached */
 #define GOJAIL_SPEC_SUFFIX ".json"           /* of a sandbox's name: the spec that it was made from */
 #define GOJAIL_MOUNTS_SUFFIX ".mounts"       /* likewise: its --jail-mount list */
 #define GOJAIL_STORAGE_SUFFIX ".storage"     /* likewise: GOJAIL_STORAGE of the template that it was made from (hard link) */
@@ -130,6 +135,7 @@
  *   storage   probe the storage of a sandbox whose template's keeper is gone
  *   enter     run a command in a sandbox that is there, with what its tasks give up given up for good
  *   epilog    tear a job's sandboxes down; its files are in the trash then
+ *   ended     write the line of a job's end into the journal, with the use of its GPUs
  *   clean     remove what is in the trash, and try again what failed at the ends of jobs
  *   boot      sweep what jobs that are gone left behind (slurmd start)
  *   logout    end the sandbox of a user's sessions on a login node, unless it is used
@@ -141,15 +147,17 @@
  * trash is meant besides that of the configuration), sandbox (the name of its record), user and home (of the uid), tty
  * (which of the descriptors 0 to 2 becomes the command's terminal), TERM, LANG and TZ (of the command's environment),
  * privileged (the command gives up nothing), libdir (of the launcher itself, which runs from a mount of its own file
- * then), source (the path of the jail's root on the node), replace (PID:START of the zygote that template is to
- * replace, although it has the key).
+ * then), summary, error, begun and ended (of a job's end: the fields of its line, why not all of it is gone, and its
+ * time in Unix seconds; gpus has the numbers of its device nodes then), source (the path of the jail's root on the
+ * node), replace (PID:START of the zygote that template is to replace, although it has the key).
  *
  * Descriptor 3 is a pipe to the caller, to which the launcher writes lines. The last is "ok" or "error TEXT"; end of
  * file without either means that the launcher died. Before it there may be:
- *   "pid N START"  of template, clean and boot: the process that goes on detached from the caller, and its start time in
+ *   "pid N START"  of template, ended, clean and boot: the process that goes on detached from the caller, and its start time in
  *                  clock ticks since boot (field 22 of proc_pid_stat(5)). The watcher of login goes on without this line
  *   "pid N"        of enter: the command, which is a child of the caller
  *   "silent"       storage did not answer in time, which is the reason of the error
+ *   "note FIELDS"  of epilog: what the job's rails carried
  *
  * enter runs its command, or a shell where none is given, with the descriptors 0 to 2 and in the cgroup and with the
  * umask of the caller. The command is the caller's child, to be waited for: the launcher ends when the command is

@@ -65,6 +65,7 @@ const (
 	ScratchLink     = ".scratch"
 	NamespaceRecord = ".ns"
 	NetEnvFile      = ".net.env"
+	NetCountersFile = ".net.counters"
 	SpecSuffix      = ".json"
 	MountsSuffix    = ".mounts"
 	StorageSuffix   = ".storage"

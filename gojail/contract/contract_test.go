@@ -68,6 +68,7 @@ func TestContractConstants(t *testing.T) {
 		"GOJAIL_SCRATCH":             fmt.Sprintf("%q", ScratchLink),
 		"GOJAIL_NAMESPACES":          fmt.Sprintf("%q", NamespaceRecord),
 		"GOJAIL_NET_ENV":             fmt.Sprintf("%q", NetEnvFile),
+		"GOJAIL_NET_COUNTERS":        fmt.Sprintf("%q", NetCountersFile),
 		"GOJAIL_SPEC_SUFFIX":         fmt.Sprintf("%q", SpecSuffix),
 		"GOJAIL_MOUNTS_SUFFIX":       fmt.Sprintf("%q", MountsSuffix),
 		"GOJAIL_STORAGE_SUFFIX":      fmt.Sprintf("%q", StorageSuffix),

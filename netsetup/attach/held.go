@@ -71,6 +71,18 @@ func ListNetworks(state string) (networks []*Network, problems []error) {
 	return networks, problems
 }
 
+// FindNetwork returns the network of a job. state is Site.State.
+func FindNetwork(state, job string) (*Network, error) {
+	r, err := store(state).readRecord(job)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil || r.Network == nil {
+		return nil, fmt.Errorf("job %s has no complete network", job)
+	}
+	return r.Network, nil
+}
+
 // Lift ends the quarantine of a VF that an administrator has restored. It removes the VF's
 // journal, and with it the recorded original state.
 func Lift(state, pci string) error {

@@ -25,6 +25,7 @@ type Request struct {
 	GPUs      string // numbers of the GPUs that Slurm allocated
 	GresTypes string // GresTypes of slurm.conf; without "nic", NICs would come from a variable that a user can set
 	Env       string // path of the file for the variables of the job's tasks
+	Counters  string // path of the file for the counters of the job's rails
 }
 
 // Attach attaches the rails to the job's network namespace, creates the nodes of their RDMA
@@ -54,6 +55,8 @@ func (n Node) Attach(ctx context.Context, r Request) error {
 	if err := makeDeviceNodes(r.Holder, got); err != nil {
 		return err
 	}
+	// Without them it is unknown what the job's rails carry: that fails no job.
+	_ = noteCounters(r.Counters, namespace, got.Rails)
 	if err := os.WriteFile(r.Env, []byte(strings.Join(got.Env, "\n")+"\n"), 0o600); err != nil {
 		return fmt.Errorf("cannot write %s: %w; check the free space of the state directory", r.Env, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/internal/trusted"
 	netconfig "github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/job"
@@ -60,8 +61,40 @@ func (r *request) attachNet() ([]mount.Tree, error) {
 	return nil, r.newNode(c).Attach(ctx, job.Request{
 		Job: r.words["job"], Label: r.words["net"], Holder: holder,
 		NICs: r.words["nics"], GPUs: r.words["gpus"], GresTypes: node.SlurmValue(c, "GresTypes"),
-		Env: filepath.Join(r.words["state"], contract.JobsDir, r.words["job"], contract.NetEnvFile),
+		Env:      filepath.Join(r.words["state"], contract.JobsDir, r.words["job"], contract.NetEnvFile),
+		Counters: filepath.Join(r.words["state"], contract.JobsDir, r.words["job"], contract.NetCountersFile),
 	})
+}
+
+// countersPatience is the time for the counters of a job's rails: a card whose firmware hangs must not keep the VFs from being
+// released.
+const countersPatience = time.Second
+
+// describeNetUse returns what the job's rails carried, as fields of the journal; "" if that is unknown or the job had none. It must
+// come before releaseNet.
+func (r *request) describeNetUse(s *state.State, id string) string {
+	if !job.HasNetwork(r.words["state"], id) {
+		return ""
+	}
+	answer := make(chan string, 1)
+	go func() { // what hangs ends with this process
+		defer close(answer)
+		namespace, err := s.OpenNetwork(id)
+		if err != nil {
+			return
+		}
+		defer namespace.Close()
+		text, err := job.DescribeUse(r.words["state"], id, filepath.Join(s.JobDir(id), contract.NetCountersFile), namespace)
+		if err == nil {
+			answer <- text
+		}
+	}()
+	select {
+	case text := <-answer:
+		return text
+	case <-time.After(countersPatience):
+		return ""
+	}
 }
 
 // releaseNet releases a job's VFs. The sweep releases what fails here.

@@ -194,6 +194,7 @@ func (r *request) endJob() ([]mount.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.answer = r.describeNetUse(state, r.words["job"])
 	// The VFs first: while the job's namespace lives, they can be moved out of it.
 	return nil, errors.Join(r.releaseNet(r.words["job"]), sandbox.EndJob(state, scratch, r.words["job"], r.findDeadline().Add(-leave)))
 }

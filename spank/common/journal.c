@@ -48,3 +48,13 @@ const char *journal_quote(char *to, unsigned long size, const char *text)
 		*at = '\'';
 	return to;
 }
+
+void journal_ended(const char *what, const char *more, const char *why)
+{
+	char quoted[1024];
+
+	if (why[0])
+		journal_write(JOURNAL_ERROR, "%s%s error=\"%s\"", what, more, journal_quote(quoted, sizeof(quoted), why));
+	else
+		journal_write(JOURNAL_INFO, "%s%s", what, more);
+}

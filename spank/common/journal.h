@@ -15,4 +15,10 @@ __attribute__((format(printf, 2, 3))) void journal_write(int priority, const cha
 /* Copies a text as a value in quotes: what would end it becomes an apostrophe. Returns to. */
 const char *journal_quote(char *to, unsigned long size, const char *text);
 
+/*
+ * A job has ended: what are the fields of its line, more are further ones, which begin with a blank. why is the reason for which not
+ * all of it is gone, or "".
+ */
+void journal_ended(const char *what, const char *more, const char *why);
+
 #endif

@@ -108,9 +108,10 @@ static int spawn_launcher(struct launch *launch, int reply, pid_t *pid)
 }
 
 /*
- * Reads lines until "ok", which returns 0, or "error" or the end, which return -1 with a fault. "pid N START" goes into detached.
+ * Reads lines until "ok", which returns 0, or "error" or the end, which return -1 with a fault. "pid N START" goes into detached,
+ * "note TEXT" into the launch.
  */
-static int await_reply(int reply, int64_t until, struct record *detached, struct fault *fault)
+static int await_reply(int reply, int64_t until, struct launch *launch, struct record *detached, struct fault *fault)
 {
 	char text[GOJAIL_TEXT_MAX + 16] = "", *line, *end;
 	bool silent = false;
@@ -138,6 +139,8 @@ static int await_reply(int reply, int64_t until, struct record *detached, struct
 			if (strncmp(line, "error ", 6) == 0)
 				return silent ? fault_set_silent(fault, "%s", line + 6) : fault_set(fault, "%s", line + 6);
 			(void)sscanf(line, "pid %d %" SCNu64, &detached->pid, &detached->start);
+			if (strncmp(line, "note ", 5) == 0)
+				snprintf(launch->note, sizeof(launch->note), "%s", line + 5);
 		}
 		have = strlen(line);
 		memmove(text, line, have + 1);
@@ -180,7 +183,7 @@ int launch_run(struct launch *launch, const struct node *node, int64_t until, st
 				 "install gojail again on this node",
 			  node->libdir, strerror(error));
 	} else {
-		result = await_reply(pipefd[0], until, &detached, fault);
+		result = await_reply(pipefd[0], until, launch, &detached, fault);
 		if (result < 0) {
 			kill(child, SIGKILL);
 			record_kill(&detached, 0);
@@ -192,12 +195,16 @@ int launch_run(struct launch *launch, const struct node *node, int64_t until, st
 	return result;
 }
 
-void launch_detached(struct launch *launch)
+int launch_detached(struct launch *launch)
 {
+	int result = -1;
 	pid_t child;
 
 	/* The launcher's boot verb forks at once, and its first process ends. */
-	if (!launch->overflow && !launch->untrusted && spawn_launcher(launch, -1, &child) == 0)
+	if (!launch->overflow && !launch->untrusted && spawn_launcher(launch, -1, &child) == 0) {
 		reap_launcher(child);
+		result = 0;
+	}
 	launch_free(launch);
+	return result;
 }

@@ -16,6 +16,7 @@ struct launch {
 	int argc;
 	int overflow;
 	const char *untrusted; /* a component that somebody other than root could replace, or NULL */
+	char note[256];        /* what launch_run was told besides "ok" */
 };
 
 /* Starts a command line with the verb and the words that every verb takes. */
@@ -26,7 +27,7 @@ __attribute__((format(printf, 2, 3))) void launch_add_word(struct launch *launch
 /* Runs the launcher, waits for its "ok" until then, and frees the command line. Returns 0, or -1 with a fault. */
 int launch_run(struct launch *launch, const struct node *node, int64_t until, struct fault *fault);
 
-/* Starts the launcher without waiting for it, and frees the command line. */
-void launch_detached(struct launch *launch);
+/* Starts the launcher without waiting for it, and frees the command line. Returns 0 or -1. */
+int launch_detached(struct launch *launch);
 
 #endif

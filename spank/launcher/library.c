@@ -44,6 +44,11 @@ const char *library_word(const char *name)
 	return "";
 }
 
+const char *library_answer(void)
+{
+	return call->text;
+}
+
 char **library_command(void)
 {
 	return command;

@@ -27,6 +27,9 @@ int library_add_word(const char *name, int value, struct fault *fault);
  */
 const struct gojail_call *library_call(const char *verb, struct fault *fault);
 
+/* Returns the text that the last call answered. */
+const char *library_answer(void);
+
 /* Makes the call in a child of its own: it may hang in storage, die, or start threads. Returns 0, or -1 with a fault. */
 int library_call_in_child(const char *verb, int64_t until, struct fault *fault);
 

@@ -80,7 +80,7 @@ int main(int argc, char **argv)
 	int deadline;
 
 	if (argc < 2 || strchr(argv[1], '=') || argv[1][0] == '-') {
-		fprintf(stderr, "usage: gojail-launcher site|template|sandbox|login|storage|enter|epilog|clean|boot|logout [name=value]... [-- COMMAND...]\n"
+		fprintf(stderr, "usage: gojail-launcher site|template|sandbox|login|storage|enter|epilog|ended|clean|boot|logout [name=value]... [-- COMMAND...]\n"
 				"It is started by the plugin and by gojail, not by people.\n");
 		return 2;
 	}
@@ -99,6 +99,8 @@ int main(int argc, char **argv)
 			syslog(LOG_ERR, "gojail: %s", fault.text);
 		return 1;
 	}
+	if (*verb_note(argv[1]))
+		say("note %s\n", verb_note(argv[1]));
 	say("ok\n", "");
 	return 0;
 }

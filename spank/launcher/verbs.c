@@ -9,6 +9,7 @@
 #include "common/record.h"
 #include "common/syscalls.h"
 #include "launcher/command.h"
+#include "launcher/ended.h"
 #include "launcher/library.h"
 #include "launcher/login.h"
 #include "launcher/range.h"
@@ -204,7 +205,12 @@ bool verb_is_enter(const char *verb)
 
 bool verb_is_detached(const char *verb)
 {
-	return strcmp(verb, "boot") == 0 || strcmp(verb, "clean") == 0;
+	return strcmp(verb, "boot") == 0 || strcmp(verb, "clean") == 0 || strcmp(verb, "ended") == 0;
+}
+
+const char *verb_note(const char *verb)
+{
+	return strcmp(verb, "epilog") == 0 ? library_answer() : "";
 }
 
 /* Leaves CPU and disk to the jobs: class 3 of ioprio_set(2) is idle. */
@@ -228,8 +234,10 @@ int verb_run(const char *verb, const struct node *node, int64_t until, struct fa
 	}
 	if (verb_is_detached(verb))
 		detach();
-	if (strcmp(verb, "clean") == 0)
+	if (strcmp(verb, "clean") == 0 || strcmp(verb, "ended") == 0)
 		lower_priority();
+	if (strcmp(verb, "ended") == 0)
+		return ended_report(node, until, fault);
 	if (strcmp(verb, "storage") == 0)
 		return sandbox_storage_probe(node, until, fault);
 	if (strcmp(verb, "sandbox") == 0)

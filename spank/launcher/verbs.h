@@ -12,6 +12,9 @@
 /* Does it; a verb that goes on detached returns in another process. Returns 0, or -1 with a fault. */
 int verb_run(const char *verb, const struct node *node, int64_t until, struct fault *fault);
 
+/* Returns what the caller is told besides that the verb succeeded, or "". */
+const char *verb_note(const char *verb);
+
 /* Reports whether nobody reads the reply to the verb. */
 bool verb_is_detached(const char *verb);
 

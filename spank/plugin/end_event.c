@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/end_event.h"
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/job_find.h"
 #include "common/journal.h"
+#include "common/launch.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 void read_words(int dir, const char *name, char *text, size_t size)
@@ -44,6 +48,30 @@ static bool has_suffix(const char *text, const char *suffix)
 	return length > tail && strcmp(text + length - tail, suffix) == 0;
 }
 
+#define GPU_NODE "/dev/nvidia"
+#define CAPABILITY_NODE "/dev/nvidia-caps/" /* of a GPU instance of MIG, for which the driver does no accounting (nvml.h) */
+
+/* Reads which GPUs of NVIDIA the job's steps got. */
+static void read_gpus(struct summary *summary, int dir)
+{
+	static char text[16384]; /* what is beyond it is not asked about */
+	char *rest = NULL;
+	bool instances = false;
+
+	read_words(dir, GOJAIL_GPU_NODES, text, sizeof(text));
+	for (char *path = strtok_r(text, ",", &rest); path; path = strtok_r(NULL, ",", &rest)) {
+		const char *number = path + strlen(GPU_NODE);
+
+		instances = instances || strncmp(path, CAPABILITY_NODE, strlen(CAPABILITY_NODE)) == 0;
+		if (strncmp(path, GPU_NODE, strlen(GPU_NODE)) || !*number || number[strspn(number, "0123456789")])
+			continue;
+		summary->has_gpus = true;
+		add_word(summary->gpus, sizeof(summary->gpus), number);
+	}
+	if (instances)
+		summary->gpus[0] = '\0';
+}
+
 /* Reports whether a name in the directory of a job is that of a sandbox's record. */
 static bool is_sandbox(const char *name)
 {
@@ -60,6 +88,7 @@ void summary_read(struct summary *summary, const struct node *node, const char *
 	int fd = job_open(node, job);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	char name[GOJAIL_NAME_MAX + 64], word[128];
+	struct stat owner;
 
 	*summary = (struct summary){.known = dir != NULL};
 	if (!dir) {
@@ -68,6 +97,9 @@ void summary_read(struct summary *summary, const struct node *node, const char *
 	}
 	read_words(dirfd(dir), GOJAIL_OWNER, summary->uid, sizeof(summary->uid));
 	read_words(dirfd(dir), GOJAIL_MEMORY, summary->memory, sizeof(summary->memory));
+	read_gpus(summary, dirfd(dir));
+	if (fstatat(dirfd(dir), GOJAIL_OWNER, &owner, AT_SYMLINK_NOFOLLOW) == 0)
+		summary->begun = (long long)owner.st_mtime;
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		if (!is_sandbox(entry->d_name))
 			continue;
@@ -85,16 +117,30 @@ static const char *or_none(const char *value)
 	return value[0] ? value : "-";
 }
 
-void event_ended(const struct summary *summary, const char *job, const struct fault *fault)
+#define REPORT_MS (5 * 60 * 1000)
+
+/* Lets the launcher ask the driver, and send the line. Returns 0, or -1 where it cannot be started. */
+static int start_report(const struct summary *summary, const struct node *node, const char *what, const struct fault *fault)
 {
-	char what[1024], why[GOJAIL_TEXT_MAX];
+	struct launch launch;
+
+	launch_prepare(&launch, node, "ended", clock_ms() + REPORT_MS);
+	launch_add_word(&launch, "summary=%s", what);
+	launch_add_word(&launch, "error=%s", fault->text);
+	launch_add_word(&launch, "gpus=%s", summary->gpus);
+	launch_add_word(&launch, "begun=%lld", summary->begun);
+	launch_add_word(&launch, "ended=%lld", (long long)time(NULL));
+	return launch_detached(&launch);
+}
+
+void event_ended(const struct summary *summary, const struct node *node, const char *job, const char *net, const struct fault *fault)
+{
+	char what[1280];
 
 	if (!summary->known)
 		return; /* it had no jail here */
-	snprintf(what, sizeof(what), "event=ended job=%s uid=%s jail=%s version=%s memory_peak=%s", job, or_none(summary->uid),
-		 or_none(summary->jails), or_none(summary->versions), or_none(summary->memory));
-	if (fault->text[0])
-		journal_write(JOURNAL_ERROR, "%s error=\"%s\"", what, journal_quote(why, sizeof(why), fault->text));
-	else
-		journal_write(JOURNAL_INFO, "%s", what);
+	snprintf(what, sizeof(what), "event=ended job=%s uid=%s jail=%s version=%s memory_peak=%s%s%s", job, or_none(summary->uid),
+		 or_none(summary->jails), or_none(summary->versions), or_none(summary->memory), net[0] ? " " : "", net);
+	if (!summary->gpus[0] || start_report(summary, node, what, fault) < 0)
+		journal_ended(what, summary->has_gpus ? " gpu_seconds=- gpu_memory_peak=-" : "", fault->text);
 }

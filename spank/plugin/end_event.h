@@ -18,11 +18,17 @@ struct summary {
 	char uid[16];
 	char jails[256], versions[256]; /* separated by commas */
 	char memory[32];                /* bytes, at most; "" where no cgroup says so */
+	bool has_gpus;                  /* of NVIDIA */
+	char gpus[256];                 /* the numbers of their device nodes; "" where the driver does not count what jobs use of them */
+	long long begun;                /* Unix seconds */
 };
 
 void summary_read(struct summary *summary, const struct node *node, const char *job);
 
-/* A job has ended; fault is why not all of it is gone, or empty. */
-void event_ended(const struct summary *summary, const char *job, const struct fault *fault);
+/*
+ * A job has ended; net has the fields of what its rails carried, or is "", fault is why not all of it is gone, or empty. Where the
+ * driver of its GPUs is to be asked, the launcher does that and sends the line: nobody waits for a driver.
+ */
+void event_ended(const struct summary *summary, const struct node *node, const char *job, const char *net, const struct fault *fault);
 
 #endif

@@ -135,6 +135,9 @@ static bool may_have_net(const struct node *node, const char *job)
 /* Time for what earlier jobs left: big directories, VFs, a slow fabric manager. Nobody waits for it. */
 #define BOOT_MS (30 * 60 * 1000)
 
+/* What is told of the rails of a job whose counters could not be read. */
+#define NET_UNKNOWN "network_received=- network_sent=-"
+
 static void start_clean(const struct node *node, const char *job, const struct leftover *left)
 {
 	struct launch launch;
@@ -153,7 +156,7 @@ void epilog_run(const struct node *node, uint32_t job, struct fault *fault)
 	struct summary summary;
 	char path[GOJAIL_PATH_MAX + 32], name[32];
 	int64_t begin = clock_ms(), until;
-	struct launch launch;
+	struct launch launch = {.note = ""};
 	bool gone, net;
 
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%u", node->state, job);
@@ -169,7 +172,7 @@ void epilog_run(const struct node *node, uint32_t job, struct fault *fault)
 		if (launch_run(&launch, node, until, &failed) < 0)
 			note_failed(node, name);
 	}
-	event_ended(&summary, name, &failed);
+	event_ended(&summary, node, name, net && !launch.note[0] ? NET_UNKNOWN : launch.note, &failed);
 	if (failed.text[0])
 		fault_set(fault, "%s", failed.text);
 	if (!gone || left.name[0] || is_retry_due(node)) {

@@ -26,20 +26,44 @@ static bool has_index(const char *list, unsigned long index)
 	return false;
 }
 
-int show_gpus(const struct jail *jail, const char *list, int mnt, int root, struct fault *fault)
+/* Finds the device nodes of the GPUs in the list. Returns their number. */
+static int find_nodes(const struct jail *jail, const char *list, const char **paths)
 {
-	const char *paths[GOJAIL_GPU_NODES_MAX];
 	int count = 0;
 
-	if (jail->ngpus && strspn(list, "0123456789,-") != strlen(list))
-		return fault_set(fault, "cannot find the job's GPUs: Slurm lists them as \"%s\", not by number; ask your administrator", list);
 	for (int i = 0; i < jail->ngpus; i++)
 		if (has_index(list, jail->gpus[i].index))
 			paths[count++] = jail->gpus[i].path;
+	return count;
+}
+
+int show_gpus(const struct jail *jail, const char *list, int mnt, int root, struct fault *fault)
+{
+	const char *paths[GOJAIL_GPU_NODES_MAX];
+	int count;
+
+	if (jail->ngpus && strspn(list, "0123456789,-") != strlen(list))
+		return fault_set(fault, "cannot find the job's GPUs: Slurm lists them as \"%s\", not by number; ask your administrator", list);
+	count = find_nodes(jail, list, paths);
 	return count ? share_devices(mnt, root, paths, count, fault) : 0;
 }
 
 #define NOTES_MAX 16384 /* bytes: no node has so many kinds of step */
+
+/* Adds the device nodes of the GPUs to those of the job, some of them once more: what the end of the job asks the driver about. */
+static void note_nodes(const struct node *node, const char *job, const struct jail *jail, const char *list)
+{
+	char path[GOJAIL_PATH_MAX + 64], text[GOJAIL_GPU_NODES_MAX * (sizeof(jail->gpus[0].path) + 1)] = "";
+	const char *paths[GOJAIL_GPU_NODES_MAX];
+	size_t used = 0;
+
+	for (int i = 0, count = find_nodes(jail, list, paths); i < count; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s\n", paths[i]);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/" GOJAIL_GPU_NODES, node->state, job);
+	scoped_fd fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd >= 0 && used)
+		(void)!write(fd, text, used);
+}
 
 void note_gpus(const struct node *node, const char *job, const struct jail *jail, const char *list)
 {
@@ -56,6 +80,8 @@ void note_gpus(const struct node *node, const char *job, const struct jail *jail
 		return;
 	have[1 + got] = '\0';
 	/* Two steps at once may both write the line, which does no harm. */
-	if (!strstr(have, line))
-		(void)!write(fd, line + 1, (size_t)length - 1);
+	if (strstr(have, line))
+		return;
+	(void)!write(fd, line + 1, (size_t)length - 1);
+	note_nodes(node, job, jail, list);
 }

@@ -11,7 +11,7 @@
 int show_gpus(const struct jail *jail, const char *list, int mnt, int root, struct fault *fault);
 
 /*
- * Notes for `gojail metrics` which GPUs a step of the job got, in a line JAIL LIST, once for each. What fails here fails no step.
+ * Notes for `gojail metrics` and for the end of the job which GPUs a step of the job got, in a line JAIL LIST, once for each. What fails here fails no step.
  */
 void note_gpus(const struct node *node, const char *job, const struct jail *jail, const char *list);
 

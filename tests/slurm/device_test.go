@@ -38,13 +38,13 @@ func TestOnlyTheJobsDevices(t *testing.T) {
 		}
 	}
 	script := "#!/bin/sh\n" + strings.Replace(open, "; exit 0", "", 1) + "\nsrun sh -c '" + open + "'\n"
-	j := listenToJournal(t, c)
+	j := c.ListenToJournal(t)
 	job := c.Batch(harness.Alice, script, "--jail=debian", "--gres=gpu:1", "--chdir=/tmp", "--output=/home/alice/devices.out")
 	want := "memory_peak=(-|[1-9][0-9]*)$"
 	if c.Root("test", "-e", "/sys/fs/cgroup/cgroup.controllers").Code == 0 {
 		want = "memory_peak=[1-9][0-9]*$" // with v2 each controller is there
 	}
-	ended := j.lines(job.ID, "event=ended")
+	ended := j.Lines(job.ID, "event=ended")
 	assert.Regexp(t, want, ended[len(ended)-1])
 	assert.Equal(t, "COMPLETED", job.State, "%v", job)
 	out := c.Run(harness.Alice, "srun", "--jail=debian", "cat", "/home/alice/devices.out").Stdout
@@ -101,6 +101,8 @@ func TestOnlyTheJobsGPUsAreThere(t *testing.T) {
 	home := c.Path("/srv/jails/debian/home/alice")
 	require.True(t, harness.Poll(harness.Timeout, func() bool { _, err := os.Stat(home + "/begun"); return err == nil }))
 	text := writeMetrics(t, c, "n1")
+	nodes := c.Root("cat", "/run/gojail/n1/jobs/"+strings.TrimSpace(running.Stdout)+"/.gpu-nodes").Stdout
+	assert.Equal(t, "/dev/tty62\n", nodes, "noted once for all steps, for what is told of the job's end")
 	require.NoError(t, os.WriteFile(home+"/end", nil, 0o644))
 	assert.Contains(t, text, `gojail_job_gpu{GPU_I_ID="",UUID="",device="tty62",gpu="",jail="debian",job_id="`+strings.TrimSpace(running.Stdout)+`",node="n1",pci_bus_id="",user="alice"} 1`)
 	assert.Equal(t, 1, strings.Count(text, "\ngojail_job_gpu{"), text)

@@ -117,6 +117,7 @@ func TestJobOfSlurmHasItsRails(t *testing.T) {
 // TestPeersOfAJobMeetOnTheirRails: two nodes of a job, each with its VF on a rail.
 func TestPeersOfAJobMeetOnTheirRails(t *testing.T) {
 	c := startNetCluster(t)
+	journal := c.ListenToJournal(t)
 	before := describeVFs(t)
 	r := c.Run(harness.Alice, "srun", "-N2", "--jail=debian", "--jail-net=ai", "bash", "-c",
 		`for r in 0 1; do for i in $(seq 40); do (exec 3<>/dev/udp/10.$r.0.$((20 - SLURM_PROCID*10))/9; echo x >&3) 2>/dev/null; `+
@@ -124,6 +125,9 @@ func TestPeersOfAJobMeetOnTheirRails(t *testing.T) {
 	require.Zero(t, r.Code, r)
 	assert.Equal(t, 4, strings.Count(r.Stdout, "0x2"), "each node has found the other on each rail: %s", r)
 	waitForVFs(t, before)
+	lines := journal.Lines("", "event=ended")
+	assert.Regexp(t, `event=ended job=\d+ uid=\d+ jail=debian version=- memory_peak=\S+ network_received=[1-9]\d* network_sent=[1-9]\d*$`, lines[len(lines)-1],
+		"what the VFs carried was read before they were released")
 }
 
 // TestVFsAreFoundBackAfterACrash: the step, its slurmstepd, slurmd and the holder are killed at once.

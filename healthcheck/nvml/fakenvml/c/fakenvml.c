@@ -365,3 +365,43 @@ EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *gpu, unsigned int *coun
 	}
 	return 0;
 }
+
+EXPORT int nvmlDeviceGetAccountingMode(void *gpu, unsigned int *n) { return one(gpu, __func__, n); }
+
+/* values: the processes */
+EXPORT int nvmlDeviceGetAccountingPids(void *gpu, unsigned int *count, unsigned int *to)
+{
+	struct answer a = ask(gpu, __func__);
+	unsigned int room = *count;
+
+	if (a.code)
+		return a.code;
+	*count = (unsigned int)a.count;
+	if (room < *count)
+		return 7;
+	for (int i = 0; i < a.count; i++)
+		to[i] = (unsigned int)a.value[i];
+	return 0;
+}
+
+struct accounting {
+	unsigned int utilization, memory_utilization;
+	unsigned long long memory_peak, time, start;
+	unsigned int is_running, reserved[5];
+};
+
+/* nvmlDeviceGetAccountingStats/PID: values: percent of the time, bytes at most, ms, start in us since 1970 */
+EXPORT int nvmlDeviceGetAccountingStats(void *gpu, unsigned int pid, struct accounting *to)
+{
+	char call[80];
+	struct answer a;
+
+	snprintf(call, sizeof(call), "%s/%u", __func__, pid);
+	a = ask(gpu, call);
+	memset(to, 0, sizeof(*to));
+	to->utilization = (unsigned int)a.value[0];
+	to->memory_peak = (unsigned long long)a.value[1];
+	to->time = (unsigned long long)a.value[2];
+	to->start = (unsigned long long)a.value[3];
+	return a.code;
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/gojail/gojail/internal/statefile"
+	"github.com/gojail/gojail/netsetup/attach"
+)
+
+// traffic is what a job's rails carried, in bytes.
+type traffic struct {
+	Received, Sent         uint64 // by the interfaces
+	RDMAReceived, RDMASent uint64 // by the RDMA devices, which these do not count
+	HasRDMA                bool
+}
+
+// String returns it as fields of the journal's line about the end of a job.
+func (t traffic) String() string {
+	text := fmt.Sprintf("network_received=%d network_sent=%d", t.Received, t.Sent)
+	if t.HasRDMA {
+		text += fmt.Sprintf(" rdma_received=%d rdma_sent=%d", t.RDMAReceived, t.RDMASent)
+	}
+	return text
+}
+
+// portWord is the unit of the data counters of a port, in bytes (IBTA specification, PortCounters).
+const portWord = 4
+
+// noteCounters writes the counters of the job's VFs, by PCI address, to a file: they count from when the driver was bound, not
+// from the start of the job. VFs that the file has keep theirs: the job's network was attached before.
+func noteCounters(path string, namespace *os.File, rails []attach.RailNet) error {
+	noted, err := readNoted(path)
+	if err != nil {
+		return err
+	}
+	counters, err := ReadCounters(namespace, rails)
+	for i := range rails {
+		if _, is := noted[rails[i].PCI]; !is {
+			if c, known := counters[rails[i].Rail]; known {
+				noted[rails[i].PCI] = c.traffic()
+			}
+		}
+	}
+	return errors.Join(err, statefile.Write(path, noted))
+}
+
+// readNoted reads what noteCounters wrote; a missing file has none.
+func readNoted(path string) (map[string]traffic, error) {
+	noted := map[string]traffic{}
+	err := statefile.Read(path, &noted, func() error { return nil })
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return noted, nil
+}
+
+// DescribeUse returns what the job's rails carried since noteCounters wrote the file, as fields of the journal's line about the end of
+// a job. It returns an error unless that is known of all of them.
+func DescribeUse(state, job, path string, namespace *os.File) (string, error) {
+	sum, err := readUse(state, job, path, namespace)
+	return sum.String(), err
+}
+
+func readUse(state, job, path string, namespace *os.File) (sum traffic, err error) {
+	network, err := attach.FindNetwork(attach.StateDir(state), job)
+	if err != nil {
+		return sum, err
+	}
+	noted, err := readNoted(path)
+	if err != nil {
+		return sum, err
+	}
+	counters, err := ReadCounters(namespace, network.Rails)
+	if err != nil {
+		return sum, err
+	}
+	for i := range network.Rails {
+		begin, known := noted[network.Rails[i].PCI]
+		if !known {
+			return sum, fmt.Errorf("the counters of %s at the start of job %s are unknown", network.Rails[i].PCI, job)
+		}
+		sum.add(counters[network.Rails[i].Rail].traffic(), begin)
+	}
+	return sum, nil
+}
+
+// traffic returns what the counters say.
+func (c Counters) traffic() traffic {
+	u := traffic{Received: c.Interface["rx_bytes"], Sent: c.Interface["tx_bytes"], HasRDMA: len(c.Ports) > 0}
+	for _, port := range c.Ports {
+		u.RDMAReceived += port["port_rcv_data"] * portWord
+		u.RDMASent += port["port_xmit_data"] * portWord
+	}
+	return u
+}
+
+// add adds what a VF has carried between two moments.
+func (t *traffic) add(now, begin traffic) {
+	t.Received += since(now.Received, begin.Received)
+	t.Sent += since(now.Sent, begin.Sent)
+	t.RDMAReceived += since(now.RDMAReceived, begin.RDMAReceived)
+	t.RDMASent += since(now.RDMASent, begin.RDMASent)
+	t.HasRDMA = t.HasRDMA || now.HasRDMA
+}
+
+// since returns how far a counter has come; one that is behind began again, as the driver was bound again.
+func since(now, begin uint64) uint64 {
+	if now < begin {
+		return now
+	}
+	return now - begin
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/statefile"
+	"github.com/gojail/gojail/netsetup/attach"
+)
+
+// TestUseOfANamespace: what a job's rails carried is what was counted since they were attached, not since the driver was bound.
+func TestUseOfANamespace(t *testing.T) {
+	f := newFabric(t, 2)
+	f.check(long) // packets of before
+	fd, err := unix.FcntlInt(uintptr(f.nodes[0]), unix.F_DUPFD_CLOEXEC, 0)
+	require.NoError(t, err)
+	namespace := os.NewFile(uintptr(fd), "namespace")
+	defer namespace.Close()
+	rails := []attach.RailNet{{Rail: "rail0", Name: "net1", PCI: "0000:86:00.2"}, {Rail: "rail1", Name: "net2", PCI: "0000:86:00.3"}}
+	dir := t.TempDir()
+	path := filepath.Join(dir, ".net.counters")
+	require.NoError(t, os.MkdirAll(filepath.Join(attach.StateDir(dir), "jobs"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(attach.StateDir(dir), "jobs/17.json"),
+		[]byte(`{"job":"17","boot":"b","network":{"job":"17","rails":[{"rail":"rail0","name":"net1","pci":"0000:86:00.2"},{"rail":"rail1","name":"net2","pci":"0000:86:00.3"}]}}`), 0o600))
+
+	_, err = readUse(dir, "17", path, namespace)
+	assert.EqualError(t, err, "the counters of 0000:86:00.2 at the start of job 17 are unknown")
+	_, err = readUse(dir, "18", path, namespace)
+	assert.EqualError(t, err, "job 18 has no complete network")
+
+	require.NoError(t, noteCounters(path, namespace, rails[:1]))
+	before, err := ReadCounters(namespace, rails[:1])
+	require.NoError(t, err)
+	require.NoError(t, noteCounters(path, namespace, rails), "attached once more")
+	f.check(long)
+	after, err := ReadCounters(namespace, rails)
+	require.NoError(t, err)
+	use, err := readUse(dir, "17", path, namespace)
+	require.NoError(t, err)
+	sent := after["rail0"].Interface["tx_bytes"] - before["rail0"].Interface["tx_bytes"]
+	assert.GreaterOrEqual(t, use.Sent, sent)
+	assert.NotZero(t, sent)
+	assert.NotZero(t, use.Received)
+	assert.Less(t, use.Sent, after["rail0"].Interface["tx_bytes"]+after["rail1"].Interface["tx_bytes"])
+	assert.Regexp(t, `^network_received=[1-9]\d* network_sent=[1-9]\d*$`, use.String())
+
+	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
+	_, err = readUse(dir, "17", path, namespace)
+	assert.ErrorContains(t, err, path+" is damaged")
+}
+
+func TestUseOfPorts(t *testing.T) {
+	counters := Counters{Interface: map[string]uint64{"rx_bytes": 1, "tx_bytes": 2},
+		Ports: map[string]map[string]uint64{"1": {"port_rcv_data": 10, "port_xmit_data": 20}, "2": {"port_rcv_data": 1}}}
+	sum := traffic{Sent: 7}
+	sum.add(counters.traffic(), traffic{Received: 1, Sent: 5, RDMASent: 30})
+	assert.Equal(t, traffic{Received: 0, Sent: 9, RDMAReceived: 44, RDMASent: 50, HasRDMA: true}, sum, "tx_bytes began again")
+	assert.Equal(t, "network_received=0 network_sent=9 rdma_received=44 rdma_sent=50", sum.String())
+
+	path := filepath.Join(t.TempDir(), "counters")
+	require.NoError(t, statefile.Write(path, map[string]traffic{"0000:86:00.2": sum}))
+	noted, err := readNoted(path)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]traffic{"0000:86:00.2": sum}, noted)
+}
