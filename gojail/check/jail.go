@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ func (c *checker) checkJail(j *config.Jail) {
 	subject := "jail " + j.Name
 	var fs unix.Statfs_t
 	if err := unix.Statfs(j.Root, &fs); err != nil {
-		c.failIn(c.isRootContent(j) || isClosedByUsers(j, err), subject, explainRootError(err), "jail root %s: %v", j.Root, err)
+		c.failIn(c.isRootContent(j) || isClosedByUsers(j, err), subject, explainRootError(j, err), "jail root %s: %v", j.Root, err)
 		return
 	}
 	root, err := node.OpenJail(j)
@@ -34,7 +35,7 @@ func (c *checker) checkJail(j *config.Jail) {
 	}
 	if err != nil {
 		content := c.isRootContent(j) || errors.Is(err, node.ErrEmptyRoot) && c.isEmptiedByUsers(j) || isClosedByUsers(j, err)
-		c.failIn(content, subject, explainRootError(err), "%v", err)
+		c.failIn(content, subject, explainRootError(j, err), "%v", err)
 		return
 	}
 	facts, err := node.ReadHostWith(c.config, j, c.node.State, root)
@@ -64,14 +65,26 @@ func (c *checker) checkJail(j *config.Jail) {
 }
 
 // explainRootError returns the remedy for a root that cannot be opened.
-func explainRootError(err error) string {
+func explainRootError(j *config.Jail, err error) string {
 	switch {
+	case errors.Is(err, unix.ENOENT) && hasNoVersion(j):
+		return fmt.Sprintf("if its storage is mounted, make a version of it current: gojail jail build %[1]s --from SOURCE, then gojail jail switch %[1]s", j.Versions)
 	case errors.Is(err, unix.EACCES):
 		return "root of this node has no access: if the storage squashes root, open the root and the directories above it to others (chmod 755); FUSE needs allow_other"
 	case errors.Is(err, unix.ESTALE), errors.Is(err, unix.ENOTCONN):
 		return "remount its storage"
 	}
 	return "mount its storage, or correct root ="
+}
+
+// hasNoVersion reports whether the store of a jail is there, and nothing of the jail is current.
+func hasNoVersion(j *config.Jail) bool {
+	if j.Versions == "" {
+		return false
+	}
+	_, current := os.Lstat(j.Root)
+	_, store := os.Lstat(filepath.Dir(filepath.Dir(j.Root)))
+	return errors.Is(current, unix.ENOENT) && store == nil
 }
 
 // checkTargets reports the mount targets that the jail's root lacks.

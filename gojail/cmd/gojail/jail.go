@@ -108,6 +108,19 @@ func (j *jailCommand) openJail(name string) (*store.Jail, error) {
 	return s.Jail(name)
 }
 
+// takeJailAndVersion accepts the name of a jail and then a version, which may be missing unless it is required.
+func takeJailAndVersion(required bool) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case required && len(args) != 2:
+			return fmt.Errorf("%s needs two arguments, the name of a jail and a version; see: %[1]s --help", cmd.CommandPath())
+		case len(args) == 0 || len(args) > 2:
+			return fmt.Errorf("%s needs the name of a jail, and takes a version; see: %[1]s --help", cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
 // completeStored completes the name of a jail of the store, then of its versions.
 func (j *jailCommand) completeStored(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var words []string

@@ -20,7 +20,7 @@ func newJailRmCommand(j *jailCommand) *cobra.Command {
 determined as by "gojail jail gc". With --force it is not determined: a node that
 still has the version, for new steps or for running jobs, loses its files.`,
 		Example:           `  gojail jail rm debian 20261124-152301-3f2a9c1d`,
-		Args:              cobra.ExactArgs(2),
+		Args:              takeJailAndVersion(true),
 		ValidArgsFunction: j.completeStored,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			removed, err := j.remove(cmd, &nodes, args, force)
@@ -46,6 +46,9 @@ func (j *jailCommand) remove(cmd *cobra.Command, f *nodesFlags, args []string, f
 	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
+	if _, err := jail.Version(args[1]); err != nil { // before Slurm is asked, which may take long
+		return "", err
+	}
 	var nodes []store.Node
 	if !force {
 		if nodes, err = j.listNodes(ctx, f); err != nil {

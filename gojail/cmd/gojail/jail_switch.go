@@ -30,7 +30,7 @@ template is made and when its health is checked. Jobs that began since are not i
 it; "gojail jail ls NAME --json" lists the uses at a later time.`,
 		Example: `  gojail jail switch debian
   gojail jail switch debian 20261124-1523`,
-		Args:              cobra.RangeArgs(1, 2),
+		Args:              takeJailAndVersion(false),
 		ValidArgsFunction: j.completeStored,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			version := ""
@@ -77,13 +77,14 @@ func (j *jailCommand) move(cmd *cobra.Command, name string, do func(context.Cont
 }
 
 func printMoved(w io.Writer, name string, moved store.Moved) {
+	to := store.ID(moved.To)
 	switch moved.From {
 	case moved.To:
-		fmt.Fprintf(w, "version %s of jail %s is current already\n", moved.To, name)
+		fmt.Fprintf(w, "version %s of jail %s is current already\n", to, name)
 	case "":
-		fmt.Fprintf(w, "jail %s: version %s is current\n", name, moved.To)
+		fmt.Fprintf(w, "jail %s: version %s is current\n", name, to)
 	default:
-		fmt.Fprintf(w, "jail %s: version %s is current, it was %s\n", name, moved.To, moved.From)
+		fmt.Fprintf(w, "jail %s: version %s is current, it was %s\n", name, to, store.ID(moved.From))
 	}
 }
 

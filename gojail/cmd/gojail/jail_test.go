@@ -61,8 +61,11 @@ func TestJailFromBuildToRemoval(t *testing.T) {
 	assert.Equal(t, "The store has no jail.\n", s.must(t, "jail", "ls"))
 	_, err := s.gojail("jail", "switch", "debian")
 	require.EqualError(t, err, store+" has no jail yet; build one with: gojail jail build debian --from SOURCE")
+	out, _ := s.gojail("check")
+	const remedy = "if its storage is mounted, make a version of it current: gojail jail build debian --from SOURCE, then gojail jail switch debian"
+	assert.Contains(t, strings.Join(strings.Fields(out), " "), remedy)
 
-	out := s.must(t, "jail", "build", "debian", "--from", "dir:"+s.root)
+	out = s.must(t, "jail", "build", "debian", "--from", "dir:"+s.root)
 	list, current := s.versions(t)
 	require.Len(t, list, 1)
 	assert.Empty(t, current)
@@ -80,7 +83,8 @@ func TestJailFromBuildToRemoval(t *testing.T) {
 	assert.Equal(t, "nothing to create: jail stored has all its mount targets\n", s.must(t, "init", "--force", "stored"))
 	assert.Equal(t, "version "+list[0]+" of jail debian is as it was built\n", s.must(t, "jail", "verify", "debian"))
 
-	s.gojail("check")
+	out, _ = s.gojail("check")
+	assert.NotContains(t, strings.Join(strings.Fields(out), " "), remedy)
 	leases, err := os.ReadDir(filepath.Join(store, ".nodes"))
 	require.NoError(t, err)
 	assert.Empty(t, leases, "check tells the store nothing")
@@ -151,6 +155,23 @@ func TestJailGC(t *testing.T) {
 	assert.JSONEq(t, `{"jails": [{"name": "debian", "removed": ["`+list[0]+`"], "kept": [{"version": "`+list[1]+`", "why": "kept for a rollback (--keep)"}]}]}`,
 		s.must(t, "jail", "gc", "--no-slurm", "--keep", "1", "--json"))
 	assert.Equal(t, "removed version "+list[1]+" of jail debian\n", s.must(t, "jail", "gc", "--no-slurm", "--keep", "0"))
+}
+
+// TestSwitchToAnImageFile: what the switch prints is the name that other commands take.
+func TestSwitchToAnImageFile(t *testing.T) {
+	s, _ := newStoreSite(t)
+	if _, err := exec.LookPath("mksquashfs"); err != nil {
+		t.Skip("needs mksquashfs: make deps")
+	}
+	for range 2 {
+		s.must(t, "jail", "build", "debian", "--no-targets", "--as", "squashfs", "--from", "dir:"+s.root)
+	}
+	list, _ := s.versions(t)
+	assert.Equal(t, "jail debian: version "+list[0]+" is current\n", s.must(t, "jail", "switch", "debian", list[0]))
+	assert.Equal(t, "jail debian: version "+list[1]+" is current, it was "+list[0]+"\n", s.must(t, "jail", "switch", "debian"))
+	assert.Equal(t, "version "+list[1]+" of jail debian is current already\n", s.must(t, "jail", "switch", "debian"))
+	_, err := s.gojail("jail", "rm", "debian", "2020")
+	require.ErrorContains(t, err, `jail debian has no version "2020"; it has: `)
 }
 
 func TestParseNodes(t *testing.T) {
@@ -234,6 +255,8 @@ func TestJailCommandsRefuse(t *testing.T) {
 		"jail build a --from dir:/missing":                "jail a is not built: cannot open /missing: no such file or directory",
 		"jail switch a b --store " + store + "/none":      "none does not exist; is its storage mounted?",
 		"jail rollback": "gojail jail rollback needs one argument: the name of a jail",
+		"jail verify":   "gojail jail verify needs the name of a jail, and takes a version; see: gojail jail verify --help",
+		"jail rm a":     "gojail jail rm needs two arguments, the name of a jail and a version; see: gojail jail rm --help",
 	} {
 		_, err := s.gojail(strings.Fields(command)...)
 		require.ErrorContains(t, err, want, command)

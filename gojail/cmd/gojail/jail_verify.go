@@ -25,7 +25,7 @@ storage; it changes nothing.
 The exit code is 1 if there is a difference.`,
 		Example: `  gojail jail verify debian
   gojail jail verify debian --json | jq '.differences[].path'`,
-		Args:              cobra.RangeArgs(1, 2),
+		Args:              takeJailAndVersion(false),
 		ValidArgsFunction: j.completeStored,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			jail, err := j.openJail(args[0])
