@@ -187,6 +187,39 @@ func TestCancelledTaskThatWaitsForTheServer(t *testing.T) {
 	})
 }
 
+// TestNodeReturnsThoughATaskCouldNotBeKilled: a task that the kernel keeps until it has written to the server outlasts slurmd's
+// patience (UnkillableStepTimeout, 60 s). Slurm drains the node for that, in the place of the health check, which lets it return
+// when the storage is well and nothing of the job is left.
+func TestNodeReturnsThoughATaskCouldNotBeKilled(t *testing.T) {
+	b := sharedBed(t)
+	before := b.warmUp(t, "open")
+	id, step := b.allocateJob(t, "open")
+	long := b.startCommand(t, step("sh", "-c", "exec 3>/home/alice/written; echo runs; while read -r line; do echo $line >&3; done"))
+	n1 := b.hosts["n1"]
+	check := func() harness.Result { return n1.runAsRoot("gojail-healthcheck", "--node=n1") }
+	require.GreaterOrEqual(t, check().Code, 0)
+	n1.cutLink(t)
+	long.tell("text")
+	require.True(t, harness.Poll(2*harness.Timeout, func() bool {
+		check()
+		return strings.Contains(b.cluster.Drained(), "does not answer")
+	}), b.cluster.Drained())
+	require.Zero(t, b.cluster.Root("scancel", id).Code)
+	require.True(t, harness.Poll(4*harness.Timeout, func() bool { return strings.Contains(b.cluster.Drained(), "Kill task failed") }), b.cluster.Drained())
+	t.Log(check())
+	require.Contains(t, b.cluster.Drained(), "Kill task failed")
+	require.NoError(t, n1.client.Restore())
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
+		return b.waitForNoJob() && !b.hasWaitingTask() && len(b.cluster.Find("slurmstepd:")) == 0
+	}), "the job ends")
+	var r harness.Result
+	assert.True(t, harness.Poll(2*harness.Timeout, func() bool {
+		r = check()
+		return b.cluster.NodeState("n1") == "idle"
+	}), "%s: %v", b.cluster.Drained(), r)
+	restoreLink(t, b, "open", before)
+}
+
 // hasWaitingTask reports whether a shell or a cat, as a task of these tests is, waits without being interruptible.
 func (b *testBed) hasWaitingTask() bool {
 	for _, p := range b.cluster.Processes() {

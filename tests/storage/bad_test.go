@@ -3,7 +3,9 @@
 package storage_test
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -144,4 +146,25 @@ func TestMountThatAppearsLater(t *testing.T) {
 	assert.Zero(t, r.Code, r)
 	t.Logf("after a reload /mnt/data has: %q", r.Stdout)
 	requireUndisturbed(t, b)
+}
+
+// TestClockThatDiffers: the files of a server whose clock differs have times that are hours away from the node's, on either side.
+// Nothing takes them for the node's: a jail is assembled, and a switched root is found. (Leases: TestCollectionOnNFS.)
+func TestClockThatDiffers(t *testing.T) {
+	b := sharedBed(t)
+	prepareMore(t, b, "one", "two")
+	n1 := b.hosts["n1"]
+	for _, differs := range []string{"3 hours ago", "3 hours"} {
+		out, err := exec.Command("find", b.serverPath("more"), "-exec", "touch", "-h", "-d", differs, "{}", "+").CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.Zero(t, n1.runGojail("reload").Code)
+		waitForOutput(t, "one", b.catVersion("more", "n1"))
+		r := n1.runGojail("check")
+		assert.Zero(t, r.Code, r)
+		assert.NotContains(t, r.Stdout, "FAIL", r)
+	}
+	require.NoError(t, errors.Join(os.Rename(b.serverPath("more/jail"), b.serverPath("more/old")), os.Rename(b.serverPath("more/next"), b.serverPath("more/jail"))))
+	out, err := exec.Command("touch", "-d", "3 hours ago", b.serverPath("more")).CombinedOutput()
+	require.NoError(t, err, string(out))
+	waitForOutput(t, "two", b.catVersion("more", "n1"))
 }
