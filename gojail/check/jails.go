@@ -77,9 +77,13 @@ func (r *round) startJail(table storage.Table, j *config.Jail, isNeeded func(*co
 	}
 	for i, path := range paths {
 		m := table.Above(path)
-		leads := m != nil && r.leaders[m.ID] == nil
+		var leader *probe
+		if m != nil {
+			leader = r.leaders[m.ID]
+		}
+		leads := m != nil && leader == nil
 		if p := r.probes[path]; p == nil && (leads || i == 0 || !r.watch) { // otherwise the server is asked already
-			r.probes[path] = startProbe(table, path, leads)
+			r.probes[path] = startProbe(table, path, m, leader)
 		}
 		if leads {
 			r.leaders[m.ID] = r.probes[path]

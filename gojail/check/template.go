@@ -41,7 +41,7 @@ func (c *checker) identifyTemplate(j *config.Jail, expected string) (string, err
 	if _, err := os.Lstat(c.node.State); err != nil {
 		return "", nil // the first job creates it
 	}
-	if st, err := os.Stat(j.Root); err != nil || !st.IsDir() || j.Writable != "" {
+	if j.Writable != "" || !isDirectory(j.Root) {
 		return "", nil
 	}
 	s, err := state.OpenState(c.node.State)
@@ -71,9 +71,16 @@ func (c *checker) identifyTemplate(j *config.Jail, expected string) (string, err
 	return "", nil
 }
 
+// isDirectory reports whether a path leads to a directory, without a request for its attributes.
+func isDirectory(path string) bool {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_NO_AUTOMOUNT|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &st)
+	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
+}
+
 // isTemplateRoot reports whether a jail's root is the directory that its template on this node has.
 func (c *checker) isTemplateRoot(j *config.Jail) bool {
-	own, err := identify(j.Root, false)
+	own, err := identify(j.Root)
 	if err != nil {
 		return false
 	}

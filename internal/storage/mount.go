@@ -140,14 +140,15 @@ type Walk struct {
 // NewWalk returns a walk that has not begun.
 func NewWalk(table Table) *Walk { return &Walk{table: table} }
 
-// Follow looks up each component of a path, as the kernel does.
-func (w *Walk) Follow(path string) {
-	followPath(path, func(next string) {
-		w.mutex.Lock()
-		defer w.mutex.Unlock()
-		w.at = next
-	})
+// MoveTo says that the walk is at a path, which has no symbolic links.
+func (w *Walk) MoveTo(path string) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.at = path
 }
+
+// Follow looks up each component of a path, as the kernel does.
+func (w *Walk) Follow(path string) { followPath(path, w.MoveTo) }
 
 // Mount returns the mount on which the walk is, waits, or has ended; nil where the table lacks it.
 func (w *Walk) Mount() *Mount {
