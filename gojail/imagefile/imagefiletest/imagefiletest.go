@@ -25,7 +25,7 @@ func Need(t *testing.T) {
 		}
 		context, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
 		if err != nil {
-			t.Skip("needs a kernel with " + kind)
+			t.Skip("needs the kernel's " + kind)
 		}
 		unix.Close(context)
 	}
