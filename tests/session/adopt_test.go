@@ -48,6 +48,9 @@ func TestAdoptedSession(t *testing.T) {
 		assert.Contains(t, []string{job, newer}, chosen, r)
 		assert.Contains(t, r.Stdout, "/tmp/of-"+chosen+"\n", r)
 		assert.Contains(t, r.Stdout, s.findJobCgroup(t, chosen)+"/step_extern", r)
+		// Of another module than pam_slurm_adopt, the job of the cgroup counts, by Slurm's own name of it.
+		r = s.Root("sh", "-ec", s.enterJob(t, job)+"exec setpriv --reuid=5001 --regid=5001 --clear-groups "+program+" -c 'echo $SLURM_JOB_ID'")
+		requireOutput(t, job, r)
 		s.endJob(t, newer)
 		require.Len(t, s.Find("sleep 7004"), 1)
 		s.endJob(t, job)
@@ -57,6 +60,13 @@ func TestAdoptedSession(t *testing.T) {
 	assert.NotZero(t, r.Code, "pam_slurm_adopt refuses who has no job: %v", r)
 	_, err = os.Stat(s.Path("/run/gojail/n1"))
 	assert.NoError(t, err)
+}
+
+// enterJob returns a script that puts its shell into a cgroup of a job's extern step.
+func (s *site) enterJob(t *testing.T, job string) string {
+	t.Helper()
+	name := s.findJobCgroup(t, job)
+	return "dir=$(find /sys/fs/cgroup -path '*" + name + "/step_extern*' -type d | tail -1); echo 0 >$dir/cgroup.procs; "
 }
 
 // findJobCgroup returns the name of a job's cgroup, such as /job_5, of which the batch script has one. Slurm 26.05 names it by the SLUID.
