@@ -64,7 +64,7 @@ PROLOG_SRCS    = $(wildcard spank/prolog/*.c)
 SESSION_SRCS   = $(wildcard spank/common/*.c spank/session/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
-.PHONY: all help man deps rootfs unit test test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images bench-exporter cluster cluster-down install uninstall plugins deb rpm fuzz asan clean
+.PHONY: all help man deps rootfs unit test site test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images bench-exporter cluster cluster-down install uninstall plugins deb rpm fuzz asan clean
 
 all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) $(EXPORTER) $(MAN) $(GRAFANA) ## build plugin, launcher, Prolog, gojail-session, library, commands, manual pages and dashboards below build/
 	@:
@@ -152,7 +152,7 @@ lint: deps ## gofmt, vet, staticcheck, shellcheck, clang-format, spelling, and t
 
 unit: ## what needs neither root nor Slurm, within two minutes
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(prometheus|session|slurm|escape|shim|storage$$|vm)|/spank/bridge') | CI= $(BUILD)/summary
+	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(prometheus|session|slurm|escape|shim|site|storage$$|vm)|/spank/bridge') | CI= $(BUILD)/summary
 
 # The build comes after deps (Slurm's headers) and the tests after both.
 test: lint ## lint, and everything but the long suites, on a private Slurm
@@ -187,6 +187,13 @@ test-packages: deps ## the packages: the same bytes twice, installed, upgraded a
 	@$(MAKE) --no-print-directory all
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@set -o pipefail; $(GO) test -json -count=1 -timeout 60m ./tests/packages | $(BUILD)/summary
+
+site: deps ## three machines with systemd and packages, as one cluster; TEST=Name: only this
+	@$(MAKE) --no-print-directory all
+	@tests/site/make
+	@tests/site/packages
+	@$(GO) build -o $(BUILD)/summary ./tests/summary
+	@set -o pipefail; $(GO) test -json -count=1 -timeout 24h -run '$(or $(TEST),.)' ./tests/site | $(BUILD)/summary
 
 test-escape: deps ## all attacks on a jail; make test has the quick ones
 	@$(MAKE) --no-print-directory all rootfs

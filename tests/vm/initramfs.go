@@ -30,8 +30,8 @@ type module struct {
 	text []byte
 }
 
-// makeInitramfs writes the archive that the guest boots from: its pid 1 and the modules.
-func makeInitramfs(ctx context.Context, p places, path string) error {
+// makeInitramfs writes the archive that the guest boots from: its pid 1 and the modules that this loads.
+func makeInitramfs(ctx context.Context, p places, modules []string, path string) error {
 	init := path + ".init"
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", init, "./tests/vm/guest")
 	build.Dir, build.Env = p.repository, append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")

@@ -75,7 +75,7 @@ func prepareRun(ctx context.Context, p places, dir string, o Options) error {
 	if err := os.WriteFile(filepath.Join(shared, OrderFile), order, 0o644); err != nil {
 		return err
 	}
-	return makeInitramfs(ctx, p, filepath.Join(dir, "initramfs"))
+	return makeInitramfs(ctx, p, modules, filepath.Join(dir, "initramfs"))
 }
 
 func newOrder(p places, o Options) Order {

@@ -46,18 +46,22 @@ func cardArguments(n int) []string {
 const commandLine = "console=ttyS0 panic=-1 oops=panic quiet nohz=off highres=off " +
 	"rcupdate.rcu_cpu_stall_timeout=120 sysctl.kernel.panic_on_rcu_stall=1"
 
-// qemuArguments returns QEMU's command line for a guest whose files are below dir.
-func qemuArguments(p places, dir string, o Options) []string {
+// baseArguments returns the options of every machine whose initramfs is in dir.
+func baseArguments(p places, dir string) []string {
 	const data = "usr/share/"
 	tools := filepath.Join(p.fetched, "tools")
+	args := []string{"-L", filepath.Join(tools, data, "qemu"), "-L", filepath.Join(tools, data, "seabios"), "-L", filepath.Join(tools, "usr/lib/ipxe/qemu"),
+		"-M", "q35", "-nodefaults", "-no-user-config", "-display", "none",
+		"-kernel", p.kernel, "-initrd", filepath.Join(dir, "initramfs"), "-device", "virtio-rng-pci"}
+	return append(args, acceleratorArguments("/proc/cpuinfo", "/dev/kvm")...)
+}
+
+// qemuArguments returns QEMU's command line for a guest whose files are below dir.
+func qemuArguments(p places, dir string, o Options) []string {
 	// 2 GiB at most: above 4 GiB of address space the firmware places the VFs'
 	// 64-bit registers where QEMU 10 maps only their low 32 bits, and igbvf fails.
-	args := []string{"-L", filepath.Join(tools, data, "qemu"), "-L", filepath.Join(tools, data, "seabios"), "-L", filepath.Join(tools, "usr/lib/ipxe/qemu"),
-		"-M", "q35", "-smp", "2", "-m", "2048", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-		"-kernel", p.kernel, "-initrd", filepath.Join(dir, "initramfs"),
-		"-append", commandLine,
-		"-serial", "file:" + escapeCommas(filepath.Join(dir, "console")), "-device", "virtio-rng-pci"}
-	args = append(args, acceleratorArguments("/proc/cpuinfo", "/dev/kvm")...)
+	args := append(baseArguments(p, dir), "-smp", "2", "-m", "2048", "-no-reboot", "-append", commandLine,
+		"-serial", "file:"+escapeCommas(filepath.Join(dir, "console")))
 	args = append(args, shareArguments(TagRoot, p.root, ",readonly=on")...)
 	args = append(args, shareArguments(TagRepository, p.repository, ",readonly=on")...)
 	args = append(args, shareArguments(TagShare, filepath.Join(dir, "share"), "")...)

@@ -3,6 +3,7 @@
 // Command guest is pid 1 of the guest (package vm), the only program of its
 // initramfs: it loads the modules, assembles the root, runs the command of
 // the order, writes the exit status to the share and switches the machine off.
+// For a vm.Machine it starts the init of its disk instead.
 package main
 
 import (
@@ -21,6 +22,10 @@ func main() {
 	if os.Getpid() != 1 {
 		fmt.Fprintln(os.Stderr, "guest: this is the first process of a virtual machine; go run ./tests/vm/ctl starts one")
 		os.Exit(2)
+	}
+	if disk := readDisk(); disk != "" {
+		fmt.Println("guest:", bootDisk(disk)) // it does not return without an error
+		unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 	}
 	status, err := runOrder()
 	if err != nil {
