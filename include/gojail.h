@@ -135,7 +135,7 @@
  *   storage   probe the storage of a sandbox whose template's keeper is gone
  *   enter     run a command in a sandbox that is there, with what its tasks give up given up for good
  *   epilog    tear a job's sandboxes down; its files are in the trash then
- *   ended     write the line of a job's end into the journal, with the use of its GPUs
+ *   ended     write the line of a job's end into the journal, with the use of its GPUs, and into its record in slurmdbd
  *   clean     remove what is in the trash, and try again what failed at the ends of jobs
  *   boot      sweep what jobs that are gone left behind (slurmd start)
  *   logout    end the sandbox of a user's sessions on a login node, unless it is used
@@ -147,9 +147,10 @@
  * trash is meant besides that of the configuration), sandbox (the name of its record), user and home (of the uid), tty
  * (which of the descriptors 0 to 2 becomes the command's terminal), TERM, LANG and TZ (of the command's environment),
  * privileged (the command gives up nothing), libdir (of the launcher itself, which runs from a mount of its own file
- * then), summary, error, begun and ended (of a job's end: the fields of its line, why not all of it is gone, and its
- * time in Unix seconds; gpus has the numbers of its device nodes then), source (the path of the jail's root on the
- * node), replace (PID:START of the zygote that template is to replace, although it has the key).
+ * then), summary, error, begun, ended and field (of a job's end: the fields of its line, why not all of it is gone, its
+ * time in Unix seconds, and which field of its record gets them; gpus has the numbers of its device nodes then), source
+ * (the path of the jail's root on the node), replace (PID:START of the zygote that template is to replace, although it
+ * has the key).
  *
  * Descriptor 3 is a pipe to the caller, to which the launcher writes lines. The last is "ok" or "error TEXT"; end of
  * file without either means that the launcher died. Before it there may be:

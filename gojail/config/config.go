@@ -50,6 +50,7 @@ type Slurm struct {
 	SpoolBase string   // directory above the first %n of Spool, or Spool itself; an empty tmpfs in each jail
 	Munge     string   // munge's socket
 	Host      []string // further paths of the node that Slurm needs
+	Summary   string   // field of a job's record in slurmdbd that gets a summary when the job ends; "": none
 	Cache     string   // directory of the slurm.conf that slurmd fetched; "": slurmd fetched none
 }
 

@@ -23,7 +23,7 @@ func TestParseConfigReadsEveryKey(t *testing.T) {
 	assert.Equal(t, "/local/n1/gojail", c.Scratch)
 	assert.Equal(t, "/shared/jails", c.Store)
 	assert.Equal(t, 5*time.Second, c.Deadline)
-	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd.n1", "/var/spool", "/run/munge/munge.socket.2", []string{"/opt/slurm"}, ""}, c.Slurm)
+	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd.n1", "/var/spool", "/run/munge/munge.socket.2", []string{"/opt/slurm"}, "AdminComment", ""}, c.Slurm)
 	assert.Equal(t, Session{true, "node", []string{"hpc"}, "/bin/sh"}, c.Session)
 	assert.Equal(t, Login{true, []LoginRule{{"bare", []string{"alice", "5001"}, []string{"hpc"}}, {Jail: "debian"}}, 90 * time.Second}, c.Login)
 	assert.Equal(t, []string{"bare", "debian"}, c.JailNames())
@@ -49,7 +49,7 @@ func TestParseConfigFillsInDefaults(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "/var/lib/gojail", c.Scratch)
 	assert.Equal(t, 10*time.Second, c.Deadline)
-	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd", "/var/spool/slurmd", "/run/munge/munge.socket.2", nil, ""}, c.Slurm)
+	assert.Equal(t, Slurm{"/etc/slurm", "/var/spool/slurmd", "/var/spool/slurmd", "/run/munge/munge.socket.2", nil, "", ""}, c.Slurm)
 	assert.Equal(t, Session{false, "refuse", nil, "/bin/bash"}, c.Session)
 	assert.Equal(t, Login{false, nil, 10 * time.Minute}, c.Login)
 	assert.Equal(t, &Jail{
@@ -172,6 +172,7 @@ var refusedConfigs = map[string]struct{ text, want string }{
 	"mount twice":        {mountText + "destination = \"/etc/hosts\"\nsource = \"/x\"", `"/etc/hosts" is the destination of two entries`},
 	"mount on /":         {mountText + "destination = \"/\"\nsource = \"/x\"", `[[jail.a.mounts]] number 1: destination: "/" is not allowed`},
 	"mount on /dev":      {mountText + "destination = \"/dev\"\nsource = \"/x\"", "every jail has its own /dev; choose a path below it"},
+	"summary elsewhere":  {"[slurm]\njob_summary = \"admincomment\"\n", `line 2: slurm.job_summary: "admincomment": write "AdminComment", "Comment" or "none"`},
 	"mount on spool":     {mountText + "destination = \"/var/spool/slurmd/x\"\nsource = \"/x\"", "every jail has its own /var/spool/slurmd"},
 	"mount type":         {mountText + "destination = \"/x\"\ntype = \"nfs\"", `type: "nfs": write bind, tmpfs or overlay`},
 	"bind no source":     {mountText + "destination = \"/x\"", "source: the path is empty"},

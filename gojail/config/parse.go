@@ -28,6 +28,8 @@ type fileSlurm struct {
 	Spool *string  `toml:"spool"`
 	Munge *string  `toml:"munge"`
 	Host  []string `toml:"host"`
+
+	JobSummary *string `toml:"job_summary"`
 }
 
 type fileSession struct {

@@ -91,8 +91,22 @@ func (s *source) parseSlurm(f *fileSlurm, node string) (slurm Slurm, err error) 
 	if slurm.Munge, err = s.parseNodePath(f.Munge, "/run/munge/munge.socket.2", node, "slurm", "munge"); err != nil {
 		return
 	}
+	if slurm.Summary, err = s.parseSummary(f.JobSummary); err != nil {
+		return
+	}
 	slurm.Host = f.Host
 	return slurm, s.checkPaths(f.Host, "slurm", "host")
+}
+
+// parseSummary returns the field of a job's record that gets its summary, by the name that sacctmgr(1) has for it, or "".
+func (s *source) parseSummary(text *string) (string, error) {
+	switch {
+	case text == nil || *text == None:
+		return "", nil
+	case *text == "AdminComment" || *text == "Comment":
+		return *text, nil
+	}
+	return "", s.refuse([]string{"slurm", "job_summary"}, `%q: write "AdminComment", "Comment" or "none"`, *text)
 }
 
 // parseSpool returns SlurmdSpoolDir from gojail.toml, or else from slurm.conf, and its spoolBase.

@@ -4,6 +4,7 @@
 package site
 
 import (
+	"cmp"
 	"fmt"
 	"os/user"
 	"path/filepath"
@@ -106,6 +107,7 @@ func compile(c *config.Config, accounts Accounts, keys, filters map[string]strin
 	fmt.Fprintf(&b, "config %s\nnetwork %s\n", c.Identity, network)
 	fmt.Fprintf(&b, "until %d\ndefault %s\nnone %s\n", until, c.Default, none)
 	fmt.Fprintf(&b, "deadline %d\nscratch %s\n", c.Deadline.Milliseconds(), c.Scratch)
+	fmt.Fprintf(&b, "summary %s\n", cmp.Or(c.Slurm.Summary, "-"))
 	fmt.Fprintln(&b, sessionLine(&c.Session, accounts))
 	writeLogin(&b, &c.Login, accounts)
 	for _, name := range c.JailNames() {

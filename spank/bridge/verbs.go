@@ -42,6 +42,7 @@ var verbs = map[string]func(*request) ([]mount.Tree, error){
 	"clean":  (*request).finishJob,
 	"boot":   (*request).sweepNode,
 	"logout": (*request).endLogin,
+	"ended":  (*request).writeSummary,
 }
 
 // request is a command line of gojail-launcher: VERB [name=value]...
@@ -56,7 +57,7 @@ type request struct {
 var known = []string{
 	"state", "config", "node", "jail", "key", "job", "uid", "gid", "groups", "mounts", "script", "deadline",
 	"net", "gpus", "nics", "holder", "root", "range", "data", "parent", "scratch",
-	"source", "replace",
+	"source", "replace", "summary", "error", "begun", "ended", "field",
 }
 
 func parseRequest(words []string) (*request, error) {

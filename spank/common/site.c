@@ -86,12 +86,29 @@ static int parse_head(struct site *site, const char *identity, const char *netwo
 		return -1;
 	site->deadline_ms = atoi(value);
 	if (site->deadline_ms <= 0 || !read_head_line(&at, "scratch", site->scratch, sizeof(site->scratch)) ||
-	    site->scratch[0] != '/' || !read_head_line(&at, "session", value, sizeof(value)) || parse_session(value, &site->session) < 0 ||
+	    site->scratch[0] != '/' || !read_head_line(&at, "summary", value, sizeof(value)) || !read_head_line(&at, "session", value, sizeof(value)) || parse_session(value, &site->session) < 0 ||
 	    !read_head_line(&at, "login", value, sizeof(value)) || parse_login(value, &at, &site->login) < 0)
 		return -1;
 	site->jails = at;
 	/* A file that was cut short lacks its last line. */
 	return strlen(at) >= 4 && strcmp(at + strlen(at) - 4, "end\n") == 0 ? 0 : -1;
+}
+
+void site_read_summary(const struct node *node, char *field, size_t size)
+{
+	static char text[4 * GOJAIL_PATH_MAX]; /* the line is among the first ones */
+	char path[GOJAIL_PATH_MAX + 16];
+	const char *line;
+	ssize_t got;
+
+	snprintf(path, sizeof(path), "%s/" GOJAIL_SITE, node->state);
+	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	got = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	text[got < 0 ? 0 : got] = '\0';
+	field[0] = '\0';
+	line = strstr(text, "\nsummary ");
+	if (line && line[strlen("\nsummary ")] != '-')
+		snprintf(field, size, "%.*s", (int)strcspn(line + strlen("\nsummary "), "\n"), line + strlen("\nsummary "));
 }
 
 static void write_identity(const struct stat *st, char *text, size_t size)

@@ -78,6 +78,9 @@ struct user {
 int site_open(struct site *site, const struct node *node, struct fault *fault);
 void site_close(struct site *site);
 
+/* Reads the field of a job's record in slurmdbd that gets a summary when the job ends, from the site file as it is; "" where there is none. */
+void site_read_summary(const struct node *node, char *field, size_t size);
+
 /*
  * Finds the jail of a user's sessions on a login node, and writes its name; account is the user's name. Returns 1, 0 if there is none,
  * or -1 with a fault, where a rule that may name the user could not be resolved.

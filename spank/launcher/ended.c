@@ -26,11 +26,15 @@ static void write_gpu_fields(char *text, size_t size, const struct node *node, i
 
 int ended_report(const struct node *node, int64_t until, struct fault *fault)
 {
+	static char summary[2048];
 	char gpus[96] = "";
 
-	(void)fault;
 	if (*library_word("gpus"))
 		write_gpu_fields(gpus, sizeof(gpus), node, until);
 	journal_ended(library_word("summary"), gpus, library_word("error"));
-	return 0;
+	if (!*library_word("field"))
+		return 0;
+	snprintf(summary, sizeof(summary), "summary=%s%s", library_word("summary"), gpus);
+	library_replace_word(summary);
+	return library_call_in_child("ended", until, fault);
 }

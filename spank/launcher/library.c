@@ -54,6 +54,15 @@ char **library_command(void)
 	return command;
 }
 
+void library_replace_word(char *word)
+{
+	size_t length = strcspn(word, "=") + 1;
+
+	for (int i = 1; i < call->argc; i++)
+		if (strncmp(call->argv[i], word, length) == 0)
+			call->argv[i] = word;
+}
+
 int library_add_word(const char *name, int value, struct fault *fault)
 {
 	static char words[3][32];

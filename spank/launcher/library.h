@@ -21,6 +21,9 @@ char **library_command(void);
 /* Adds a word to those of the calls to come. Returns 0, or -1 with a fault. */
 int library_add_word(const char *name, int value, struct fault *fault);
 
+/* Replaces a word that is there by this one, NAME=VALUE, which must last. */
+void library_replace_word(char *word);
+
 /*
  * Makes the call in this process, which has Go's threads from then on: a child of it could not make another. Returns the
  * answer, or NULL with a fault.

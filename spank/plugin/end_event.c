@@ -6,10 +6,13 @@
 #include "common/job_find.h"
 #include "common/journal.h"
 #include "common/launch.h"
+#include "common/site.h"
+#include "plugin/first_node.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -119,13 +122,16 @@ static const char *or_none(const char *value)
 
 #define REPORT_MS (5 * 60 * 1000)
 
-/* Lets the launcher ask the driver, and send the line. Returns 0, or -1 where it cannot be started. */
-static int start_report(const struct summary *summary, const struct node *node, const char *what, const struct fault *fault)
+/* Lets the launcher ask the driver, send the line, and fill the field. Returns 0, or -1 where it cannot be started. */
+static int start_report(const struct summary *summary, const struct node *node, const char *job, const char *what, const char *field,
+			const struct fault *fault)
 {
 	struct launch launch;
 
 	launch_prepare(&launch, node, "ended", clock_ms() + REPORT_MS);
+	launch_add_word(&launch, "job=%s", job);
 	launch_add_word(&launch, "summary=%s", what);
+	launch_add_word(&launch, "field=%s", field);
 	launch_add_word(&launch, "error=%s", fault->text);
 	launch_add_word(&launch, "gpus=%s", summary->gpus);
 	launch_add_word(&launch, "begun=%lld", summary->begun);
@@ -133,14 +139,26 @@ static int start_report(const struct summary *summary, const struct node *node, 
 	return launch_detached(&launch);
 }
 
+/* Reports whether this node is the job's first, as slurmd tells a job's Epilog. */
+static bool is_first_of_job(const struct node *node)
+{
+	const char *list = getenv("SLURM_JOB_NODELIST");
+
+	if (!list)
+		list = getenv("SLURM_NODELIST");
+	return list && is_first_node(list, node->name);
+}
+
 void event_ended(const struct summary *summary, const struct node *node, const char *job, const char *net, const struct fault *fault)
 {
-	char what[1280];
+	char what[1280], field[32] = "";
 
 	if (!summary->known)
 		return; /* it had no jail here */
+	if (is_first_of_job(node))
+		site_read_summary(node, field, sizeof(field));
 	snprintf(what, sizeof(what), "event=ended job=%s uid=%s jail=%s version=%s memory_peak=%s%s%s", job, or_none(summary->uid),
 		 or_none(summary->jails), or_none(summary->versions), or_none(summary->memory), net[0] ? " " : "", net);
-	if (!summary->gpus[0] || start_report(summary, node, what, fault) < 0)
+	if ((!summary->gpus[0] && !field[0]) || start_report(summary, node, job, what, field, fault) < 0)
 		journal_ended(what, summary->has_gpus ? " gpu_seconds=- gpu_memory_peak=-" : "", fault->text);
 }

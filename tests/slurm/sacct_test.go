@@ -3,7 +3,9 @@
 package slurm_test
 
 import (
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -42,6 +44,7 @@ func TestAccounting(t *testing.T) {
 	}
 	c := harness.Start(t, harness.Options{
 		Plugin: true, Jails: []string{"debian"}, Accounting: true, SlurmConf: map[string]string{"PrologFlags": "Contain"},
+		Config: strings.Replace(harness.DefaultConfig, "[slurm]\n", "[slurm]\njob_summary = \"AdminComment\"\n", 1),
 	})
 	for name, test := range onRecord {
 		for _, jail := range []string{"none", "debian"} {
@@ -62,5 +65,24 @@ func TestAccounting(t *testing.T) {
 		t.Parallel()
 		requireOutput(t, "found", c.Run(harness.Alice, "srun", "--jail=debian", "sh", "-c",
 			"until [ \"$(sacct -n -X -P -j $SLURM_JOB_ID -o JobID)\" = $SLURM_JOB_ID ]; do sleep 0.2; done; echo found"))
+	})
+	for name, args := range map[string][]string{"one node": nil, "two nodes": {"-N2"}, "a task of an array": {"--array=3"}} {
+		t.Run("summary in AdminComment, "+name, func(t *testing.T) {
+			t.Parallel()
+			job := c.Batch(harness.Alice, "srun true", append(args, "--jail=debian", "--comment=hers")...)
+			require.Zero(t, job.Submit.Code, job)
+			var line string
+			harness.Poll(harness.Timeout, func() bool {
+				line = strings.TrimSpace(c.Root("sacct", "-n", "-P", "-X", "-j", job.ID, "-o", "Comment,AdminComment").Stdout)
+				return strings.HasSuffix(line, "-") || regexp.MustCompile(`\d$`).MatchString(line)
+			})
+			assert.Regexp(t, `^\|gojail: jail=debian version=- memory_peak=(-|\d+)$`, line, "written by the first node; the user's comment needs AccountingStoreFlags=job_comment")
+		})
+	}
+	t.Run("no summary without a jail", func(t *testing.T) {
+		t.Parallel()
+		job := c.Batch(harness.Alice, "true", "--jail=none")
+		assert.Equal(t, "COMPLETED", job.State, job)
+		harness.RequireOutput(t, "|", c.Root("sacct", "-n", "-P", "-X", "-j", job.ID, "-o", "Comment,AdminComment"))
 	})
 }

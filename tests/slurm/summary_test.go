@@ -118,3 +118,21 @@ func TestReportOfGPUs(t *testing.T) {
 	}
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { return c.Root("pgrep", "-f", "gojail-launcher ended").Code != 0 }), "nothing is left of it")
 }
+
+// TestSummaryWithoutSlurmdbd: a summary that cannot be written costs a job and its node nothing.
+func TestSummaryWithoutSlurmdbd(t *testing.T) {
+	c := sharedCluster(t)
+	path := c.Path(harness.ConfigPath)
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.WriteFile(path, before, 0o644)) })
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(before), "[slurm]\n", "[slurm]\njob_summary = \"AdminComment\"\n", 1)), 0o644))
+	j := c.ListenToJournal(t)
+	job := c.Batch(harness.Alice, "true", "-wn1", "--jail=debian", "--chdir=/tmp")
+	assert.Equal(t, "COMPLETED", job.State, job)
+	assert.True(t, c.WaitIdle(), c.Drained())
+	assert.NotZero(t, len(strings.Fields(c.Root("pgrep", "-f", "gojail-launcher ended").Stdout)), "it tries once more, and nobody waits for it")
+	j.Lines(job.ID, "event=ended")
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return c.Root("pgrep", "-f", "gojail-launcher ended").Code != 0 }))
+	harness.RequireOutput(t, "idle", c.Root("sinfo", "-h", "-n", "n1", "-o", "%t"))
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/mount"
+	"github.com/gojail/gojail/internal/command"
+)
+
+// summaryTimeout is the timeout for slurmdbd's answer; after summaryPause it is asked once more.
+const (
+	summaryTimeout = 10 * time.Second
+	summaryPause   = 5 * time.Second
+)
+
+// writeSummary writes the summary of a job that ended to its record in slurmdbd, where sacct finds it. scontrol(1) changes no job
+// that has ended, and slurmctld has told slurmdbd of the end by the time of the epilog.
+func (r *request) writeSummary() ([]mount.Tree, error) {
+	c, err := r.loadConfig()
+	if err != nil || c.Slurm.Summary == "" { // it was changed meanwhile
+		return nil, err
+	}
+	path, err := findCommand(c, "sacctmgr")
+	if err != nil {
+		return nil, fmt.Errorf("cannot write the summary of job %s: %w", r.words["job"], err)
+	}
+	conf := c.Slurm.Conf
+	if c.Slurm.Cache != "" {
+		conf = c.Slurm.Cache
+	}
+	cmd := command.Command{Path: path, Env: []string{"SLURM_CONF=" + filepath.Join(conf, "slurm.conf")},
+		Args: []string{"--immediate", "modify", "job", "where", "jobid=" + r.words["job"], "set", c.Slurm.Summary + "=" + describeEnd(r.words["summary"])}}
+	for try := 0; ; try++ {
+		ctx, cancel := context.WithTimeout(context.Background(), summaryTimeout)
+		_, err = command.Run(ctx, cmd)
+		cancel()
+		if err == nil || try > 0 {
+			break
+		}
+		time.Sleep(summaryPause) // slurmdbd may not know of a short job yet
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot write the summary of job %s to slurmdbd: %w", r.words["job"], err)
+	}
+	return nil, nil
+}
+
+// describeEnd returns the fields of a job's line in the journal that its record in slurmdbd does not have.
+func describeEnd(line string) string {
+	if _, fields, found := strings.Cut(line, " jail="); found {
+		return "gojail: jail=" + fields
+	}
+	return "gojail: " + line
+}
+
+// findCommand returns the path of a command of Slurm: in PATH, or in a Slurm that gojail.toml names in slurm.host.
+func findCommand(c *config.Config, name string) (string, error) {
+	path, err := exec.LookPath(name)
+	for i := 0; err != nil && i < len(c.Slurm.Host); i++ {
+		if found, failed := exec.LookPath(filepath.Join(c.Slurm.Host[i], "bin", name)); failed == nil {
+			return found, nil
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("there is no %s in /usr/sbin, /usr/bin, or the directory bin of a path of slurm.host in %s", name, c.Path)
+	}
+	return path, nil
+}
