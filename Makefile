@@ -212,7 +212,8 @@ bench-storage: deps ## in the VM: a directory on NFS beside image files there, o
 	@tests/releases/make $(firstword $(RELEASE))
 	@tests/vm/fetch
 	@tests/storage/fetch
-	@$(GO) run ./tests/vm/ctl bench $(firstword $(RELEASE)) Storage ./tests/storage
+	@$(GO) run ./tests/vm/ctl bench $(firstword $(RELEASE)) 'Storage$$' ./tests/storage
+	@$(GO) run ./tests/vm/ctl bench $(firstword $(RELEASE)) StorageOfManyNodes ./tests/storage
 
 vm-shell: deps ## a shell in the VM, on RELEASE
 	@tests/releases/make $(firstword $(RELEASE))

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -49,7 +48,6 @@ func BenchmarkStorage(bench *testing.B) {
 		b.measureKind(bench, kind.name)
 	}
 	b.measureUnpacking(bench)
-	b.measureMany(bench)
 }
 
 // formatBenchConfig has a jail of each kind.
@@ -141,54 +139,4 @@ func (b *testBed) measureUnpacking(t testing.TB) {
 		})
 		require.NoError(t, os.RemoveAll(to))
 	}
-}
-
-// measureMany measures how the first start of a program grows with the number of clients that begin at once.
-func (b *testBed) measureMany(t testing.TB) {
-	var hosts []*host
-	for i := range 32 {
-		h, err := b.newHost(fmt.Sprintf("many%d", i))
-		require.NoError(t, err)
-		defer h.client.Close()
-		require.NoError(t, h.client.Delay(roundTrip))
-		hosts = append(hosts, h)
-	}
-	for _, kind := range kinds[:2] {
-		for _, n := range []int{1, 8, 32} {
-			b.measureAtOnce(t, kind.name, kind.root, hosts[:n])
-		}
-	}
-}
-
-// measureAtOnce lets hosts that know nothing of the storage start a program in the root.
-func (b *testBed) measureAtOnce(t testing.TB, kind, root string, hosts []*host) {
-	asked := 0
-	for _, h := range hosts {
-		require.NoError(t, h.mountPath("4.2", "/export/open", "/nfs/open", "ro"))
-		asked -= h.readCounts(t, "/nfs/open").Since(nil).Sum()
-	}
-	start := time.Now()
-	var all sync.WaitGroup
-	for _, h := range hosts {
-		all.Go(func() {
-			if r := h.startProgram(root); r.Code != 0 {
-				t.Error(r)
-			}
-		})
-	}
-	all.Wait()
-	took := time.Since(start)
-	for _, h := range hosts {
-		asked += h.readCounts(t, "/nfs/open").Since(nil).Sum()
-		require.Zero(t, h.runAsRoot("umount", "-l", "/nfs/open").Code)
-	}
-	fmt.Printf("%-10s %-34s %9.2f %9d\n", kind, fmt.Sprintf("first program, %d clients at once", len(hosts)), took.Seconds(), asked)
-}
-
-// startProgram runs a program in the root: the tree, or an image that is mounted for it.
-func (h *host) startProgram(root string) harness.Result {
-	if filepath.Ext(root) == "" {
-		return h.runAsRoot("chroot", root, "/usr/bin/true")
-	}
-	return h.runAsRoot("sh", "-c", "mount -o loop,ro "+root+" /mnt && chroot /mnt /usr/bin/true; code=$?; umount /mnt; exit $code")
 }

@@ -80,7 +80,16 @@ func (h *host) runGojailOf(node string, args ...string) harness.Result {
 
 // runGojailToItsEnd is runGojail without the time limit of other commands.
 func (h *host) runGojailToItsEnd(ctx context.Context, args ...string) harness.Result {
-	cmd := h.cluster.Exec(ctx, harness.Command{Args: h.gojailCommand(h.name, args...)})
+	return h.execToItsEnd(ctx, h.gojailCommand(h.name, args...))
+}
+
+// runToItsEnd is runAsRoot without that limit.
+func (h *host) runToItsEnd(ctx context.Context, args ...string) harness.Result {
+	return h.execToItsEnd(ctx, append(h.enterCommand(), args...))
+}
+
+func (h *host) execToItsEnd(ctx context.Context, args []string) harness.Result {
+	cmd := h.cluster.Exec(ctx, harness.Command{Args: args})
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	r := harness.Result{}
