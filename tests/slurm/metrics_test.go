@@ -75,7 +75,7 @@ func writeMetrics(t *testing.T, c *harness.Cluster, node string) string {
 func TestMetricsOfAJob(t *testing.T) {
 	c := sharedCluster(t)
 	script := "touch begun; until [ -e end ]; do sleep 0.1; done; rm begun end\n"
-	job := submitScript(t, c, script, "--jail=debian", "-wn1", "--job-name="+"a\"b\nc")
+	job := submitScript(t, c, script, "--jail=debian", "-wn1", "--job-name=a\"b\nc"+strings.Repeat("é", 500)) // Slurm refuses more than 1,024 bytes
 	home := c.Path("/srv/jails/debian/home/alice")
 	require.True(t, harness.Poll(harness.Timeout, func() bool { _, err := os.Stat(home + "/begun"); return err == nil }))
 	text := writeMetrics(t, c, "n1")

@@ -16,7 +16,7 @@ const testdata = "exporter/slurm/testdata"
 // writeCommands makes the directory of commands that print what those of a release would on a large cluster.
 func writeCommands(dir, release string, nodes, jobs int) error {
 	files := map[string]string{"squeue.txt": makeJobs(nodes, jobs)}
-	for _, name := range []string{"sdiag.txt", "sdiag.json", "ping.txt", "version.txt"} {
+	for _, name := range []string{"ping.txt", "version.txt"} {
 		text, err := os.ReadFile(filepath.Join(testdata, release, name))
 		if err != nil {
 			return err
@@ -28,6 +28,12 @@ func writeCommands(dir, release string, nodes, jobs int) error {
 		return err
 	}
 	if files["nodes.json"], err = scaleJSON(release, nodes); err != nil {
+		return err
+	}
+	if files["sdiag.txt"], err = scaleDiagText(release); err != nil {
+		return err
+	}
+	if files["sdiag.json"], err = scaleDiagJSON(release); err != nil {
 		return err
 	}
 	for name, text := range map[string]string{
