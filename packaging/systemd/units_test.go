@@ -48,7 +48,10 @@ func TestUnitsAreValid(t *testing.T) {
 	require.NoError(t, err)
 	own, err := filepath.Glob("*.service")
 	require.NoError(t, err)
-	require.NotEmpty(t, own)
+	timers, err := filepath.Glob("*.timer")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(own)*len(timers), 6)
+	own = append(own, timers...)
 	for _, root := range append(roots, "/") {
 		slurm := filepath.Join(root, "usr/lib/systemd/system")
 		t.Run(filepath.Base(root), func(t *testing.T) {
@@ -73,7 +76,6 @@ func copyUnits(t *testing.T, slurm string, own []string) []string {
 		units = append(units, filepath.Join(dir, path))
 		copyUnit(t, path, units[len(units)-1])
 	}
-	copyUnit(t, "gojail-nccl.timer", dir+"/gojail-nccl.timer")
 	for name, unit := range dropIns {
 		copyUnit(t, filepath.Join(slurm, unit), filepath.Join(dir, unit))
 		copyUnit(t, name, filepath.Join(dir, unit+".d", name))
