@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/healthcheck/nvml/fakenvml"
 	"github.com/gojail/gojail/tests/harness"
 )
@@ -135,4 +136,29 @@ func TestSummaryWithoutSlurmdbd(t *testing.T) {
 	j.Lines(job.ID, "event=ended")
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { return c.Root("pgrep", "-f", "gojail-launcher ended").Code != 0 }))
 	harness.RequireOutput(t, "idle", c.Root("sinfo", "-h", "-n", "n1", "-o", "%t"))
+}
+
+// TestNetworkOfAJobIsTold: the end of a job with a network says what its rails carried, before they are released. The rail is a veth
+// interface in the network namespace of a process; VFs are in the VM of the tests.
+func TestNetworkOfAJobIsTold(t *testing.T) {
+	c := sharedCluster(t)
+	config := c.Path("/etc/gojail/network.toml")
+	t.Cleanup(func() { os.Remove(config) })
+	require.NoError(t, os.WriteFile(config, []byte("[[policy]]\nname = \"p\"\nnic = { pf = [\"nosuch0\"] }\nvfs = 1\n[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/24\"\nnodes = \"n[1-2]\"\nper_node = 1\n"+
+		"[[rail]]\nname = \"r\"\npolicy = \"p\"\npools = [\"a\"]\n"), 0o644))
+	r := c.Root("sh", "-ec", `cd /run/gojail/n1; mkdir -p -m 700 net net/vf net/jobs jobs/9077
+setsid unshare -n sleep 60 >/dev/null 2>&1 </dev/null & pid=$!
+while [ "$(cat /proc/$pid/comm)" != sleep ]; do sleep 0.1; done
+nsenter -t $pid -n sh -ec 'ip link add net1 type veth peer name peer; ip link set peer up; ip link set net1 up; ip addr add 10.9.0.1/24 dev net1; ping -qc1 -W1 10.9.0.2 >/dev/null || true'
+set -- $(cat /proc/$pid/stat); shift 21
+echo "`+fmt.Sprint(contract.Version)+` $pid $1 0123456789abcdef 0" >jobs/9077/.net
+echo 5001 >jobs/9077/.uid
+echo '{"0000:86:00.2":{"Received":0,"Sent":1}}' >jobs/9077/.net.counters
+echo '{"job":"9077","boot":"b","network":{"job":"9077","rails":[{"rail":"r","name":"net1","pci":"0000:86:00.2"}]}}' >net/jobs/9077.json
+chmod 600 net/jobs/9077.json`)
+	require.Zero(t, r.Code, r)
+	r = c.Root(harness.Prefix+"/lib/gojail/gojail-launcher", "epilog", "state=/run/gojail/n1", "node=n1", "job=9077", "deadline=10000")
+	assert.Zero(t, r.Code, r)
+	assert.Regexp(t, `^note network_received=\d+ network_sent=[1-9]\d*\nok\n$`, r.Stderr)
+	assert.NoFileExists(t, c.Path("/run/gojail/n1/net/jobs/9077.json"))
 }
