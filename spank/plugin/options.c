@@ -26,7 +26,7 @@
 #define INHERITED_NET "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail_net"
 #define INHERITED_ROOT "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail_root"
 
-static struct choice given;
+static struct step_options given;
 static bool jail_inherited, mounts_inherited, net_inherited, root_inherited;
 
 static bool jail_name_ok(const char *name)
@@ -239,12 +239,12 @@ static int read_option(spank_t sp, const char *variable, const char *option, cha
 	return 0;
 }
 
-int options_read(spank_t sp, struct choice *choice)
+int options_read(spank_t sp, struct step_options *options)
 {
-	if (read_option(sp, OPTIONS_ENV_JAIL, given.jail, choice->jail, sizeof(choice->jail)) < 0 ||
-	    read_option(sp, OPTIONS_ENV_MOUNT, given.mounts, choice->mounts, sizeof(choice->mounts)) < 0 ||
-	    read_option(sp, OPTIONS_ENV_NET, given.net, choice->net, sizeof(choice->net)) < 0 ||
-	    read_option(sp, OPTIONS_ENV_ROOT, given.root, choice->root, sizeof(choice->root)) < 0)
+	if (read_option(sp, OPTIONS_ENV_JAIL, given.jail, options->jail, sizeof(options->jail)) < 0 ||
+	    read_option(sp, OPTIONS_ENV_MOUNT, given.mounts, options->mounts, sizeof(options->mounts)) < 0 ||
+	    read_option(sp, OPTIONS_ENV_NET, given.net, options->net, sizeof(options->net)) < 0 ||
+	    read_option(sp, OPTIONS_ENV_ROOT, given.root, options->root, sizeof(options->root)) < 0)
 		return -1;
 	return 0;
 }

@@ -14,7 +14,7 @@
 #define OPTIONS_ENV_ROOT "SLURM_JAIL_ROOT"
 
 /* What a step asks for by its options. */
-struct choice {
+struct step_options {
 	char jail[GOJAIL_NAME_MAX + 1];     /* "": the site's default */
 	char net[GOJAIL_NAME_MAX + 1];      /* "": the jail's default */
 	char root[8];                       /* self, range, any, none or "" */
@@ -28,6 +28,6 @@ int options_register(spank_t sp);
 int options_pass_on(void);
 
 /* Reads what the step asks for, in slurmstepd. Returns 0, or -1 where a value is longer than any that is valid. */
-int options_read(spank_t sp, struct choice *choice);
+int options_read(spank_t sp, struct step_options *options);
 
 #endif

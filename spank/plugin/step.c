@@ -106,21 +106,21 @@ static int find_gres(spank_t sp, uint32_t id, struct sandbox_spec *spec, struct 
 }
 
 /* Reads what the user asked for, or the site's default. Jail "none" goes with no other option. Returns 0, or -1 with a fault. */
-static int read_choice(spank_t sp, const struct site *site, struct choice *choice, struct fault *fault)
+static int complete_options(spank_t sp, const struct site *site, struct step_options *options, struct fault *fault)
 {
-	if (options_read(sp, choice) < 0)
+	if (options_read(sp, options) < 0)
 		return fault_set(fault, "the value of a --jail option is too long");
-	if (!choice->jail[0])
-		snprintf(choice->jail, sizeof(choice->jail), "%s", site->default_jail);
-	else if (strcmp(choice->jail, "none") == 0 && !site->none_allowed)
+	if (!options->jail[0])
+		snprintf(options->jail, sizeof(options->jail), "%s", site->default_jail);
+	else if (strcmp(options->jail, "none") == 0 && !site->none_allowed)
 		return fault_set(fault, "--jail=none is not allowed at this site; leave the option out, or name a jail");
-	if (strcmp(choice->jail, "none"))
+	if (strcmp(options->jail, "none"))
 		return 0;
-	if (choice->mounts[0])
+	if (options->mounts[0])
 		return fault_set(fault, "--jail-mount needs a jail; give --jail=NAME too");
-	if (choice->net[0] && strcmp(choice->net, "none"))
+	if (options->net[0] && strcmp(options->net, "none"))
 		return fault_set(fault, "--jail-net needs a jail; give --jail=NAME too");
-	if (choice->root[0] && strcmp(choice->root, "none"))
+	if (options->root[0] && strcmp(options->root, "none"))
 		return fault_set(fault, "--jail-root needs a jail; give --jail=NAME too");
 	return 0;
 }
@@ -189,26 +189,26 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 }
 
 /* Completes what the step asks for from its options, its jail and Slurm. Returns 0, or -1 with a fault. */
-static int complete_spec(struct step *step, spank_t sp, uint32_t id, const struct site *site, struct choice *choice, struct jail *jail,
+static int complete_spec(struct step *step, spank_t sp, uint32_t id, const struct site *site, struct step_options *options, struct jail *jail,
 			 struct sandbox_spec *spec)
 {
 	struct fault *fault = &step->fault;
 
-	if (read_spec(sp, id, spec, fault) < 0 || site_find_jail(site, choice->jail, &spec->user, jail, fault) < 0 ||
-	    site_resolve_root(jail, choice->root, sizeof(choice->root), fault) < 0)
+	if (read_spec(sp, id, spec, fault) < 0 || site_find_jail(site, options->jail, &spec->user, jail, fault) < 0 ||
+	    site_resolve_root(jail, options->root, sizeof(options->root), fault) < 0)
 		return -1;
-	spec->mounts = choice->mounts[0] ? choice->mounts : NULL;
-	spec->net = choice->net[0] ? choice->net : jail->net;
+	spec->mounts = options->mounts[0] ? options->mounts : NULL;
+	spec->net = options->net[0] ? options->net : jail->net;
 	if (strcmp(spec->net, "none") == 0)
 		spec->net = NULL;
-	spec->root = choice->root[0] ? choice->root : NULL;
+	spec->root = options->root[0] ? options->root : NULL;
 	return find_gres(sp, id, spec, fault);
 }
 
 /* Prepares the step's way into its jail: configuration, spec, sandbox, stage. Returns 0 or -1. */
 static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 {
-	static struct choice choice;
+	static struct step_options options;
 	struct sandbox_spec spec = {0};
 	struct site site = {0};
 	bool known = false;
@@ -222,13 +222,13 @@ static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 	if (site_open(&site, &step->node, &step->fault) < 0)
 		goto out;
 	step->reason = GOJAIL_REASON_REQUEST;
-	if (read_choice(sp, &site, &choice, &step->fault) < 0)
+	if (complete_options(sp, &site, &options, &step->fault) < 0)
 		goto out;
-	if (strcmp(choice.jail, "none") == 0) {
+	if (strcmp(options.jail, "none") == 0) {
 		result = 0;
 		goto out;
 	}
-	if (complete_spec(step, sp, id, &site, &choice, &jail, &spec) < 0)
+	if (complete_spec(step, sp, id, &site, &options, &jail, &spec) < 0)
 		goto out;
 	known = true;
 	step->reason = GOJAIL_REASON_CONFIGURATION;
