@@ -25,8 +25,8 @@
 
 #define OWN_KINDS (GOJAIL_REQUEST_PID | GOJAIL_REQUEST_IPC | GOJAIL_REQUEST_UTS)
 
-/* Opens STATE/jobs/JOB, and creates it if it is missing. Returns -1 with a fault. */
-static int open_job(const struct node *node, const struct sandbox_spec *spec, struct fault *fault)
+/* Opens the job's directory, and creates it if it is missing. Returns -1 with a fault. */
+static int make_job_dir(const struct node *node, const struct sandbox_spec *spec, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 64];
 	int fd;
@@ -35,7 +35,7 @@ static int open_job(const struct node *node, const struct sandbox_spec *spec, st
 	mkdir(path, 0700);
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, spec->job);
 	mkdir(path, 0700);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	fd = job_open(node, spec->job);
 	if (fd < 0)
 		fault_set(fault, "cannot open %s: %s; is the state directory full or read-only?",
 			  path, strerror(errno));
@@ -52,7 +52,7 @@ static int lock_job(const struct node *node, const struct sandbox_spec *spec, in
 	struct stat st;
 
 	for (;;) {
-		*job = open_job(node, spec, fault);
+		*job = make_job_dir(node, spec, fault);
 		if (*job < 0)
 			return -1;
 		int lock = lock_until(*job, GOJAIL_LOCK, until, "the job's sandbox", fault);

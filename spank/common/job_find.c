@@ -178,14 +178,13 @@ static bool has_same_mounts(int job, const char *name, const struct sandbox_spec
 int sandbox_find(struct sandbox *sandbox, const struct node *node, const struct jail *jail,
 		 const struct sandbox_spec *spec, struct fault *fault)
 {
-	char name[SANDBOX_NAME_MAX + 1], path[GOJAIL_PATH_MAX + 64];
+	char name[SANDBOX_NAME_MAX + 1];
 	struct record holder, net;
 
 	if (spec->net && job_find_net(node->state, spec, &net, fault) < 0)
 		return -1;
 	sandbox_name(name, jail, spec);
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, spec->job);
-	scoped_fd job = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	scoped_fd job = job_open(node, spec->job);
 	sandbox->holder = job < 0 ? -1 : record_open(job, name, &holder);
 	if (sandbox->holder < 0)
 		return -1;

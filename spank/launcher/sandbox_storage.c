@@ -42,14 +42,12 @@ int sandbox_storage_probe(const struct node *node, int64_t until, struct fault *
 	static struct origin origin; /* without a path: the mounts are the sandbox's own */
 	const char *name = library_word("sandbox");
 	struct sandbox sandbox = SANDBOX_NONE;
-	char path[GOJAIL_PATH_MAX + 64];
 	struct record holder;
 
 	prctl(PR_SET_NAME, GOJAIL_PROBER_NAME);
 	prctl(PR_SET_DUMPABLE, 0);
 	snprintf(origin.jail, sizeof(origin.jail), "%s", library_word("jail"));
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, library_word("job"));
-	scoped_fd job = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	scoped_fd job = job_open(node, library_word("job"));
 	scoped_fd note = job < 0 ? -1 : open_note(job, name);
 	/*
 	 * One process at a time asks for the sandboxes of that template: one that hangs in storage may be beyond kill(2), and each step would leave a
