@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +26,12 @@
 #ifndef AT_RECURSIVE
 #define AT_RECURSIVE 0x8000
 #endif
+
+/* Forks a child of this process's parent, which is to wait for it (CLONE_PARENT, clone(2)). Returns as fork(2) does. */
+static inline pid_t k_fork_sibling(void)
+{
+	return (pid_t)syscall(SYS_clone, CLONE_PARENT, 0, 0, 0, 0);
+}
 
 /* Opens a mount, or clones it. Linux 5.2. */
 static inline int k_open_tree(int dir, const char *path, unsigned int flags)

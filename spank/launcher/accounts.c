@@ -19,7 +19,7 @@
 
 /*
  * With --jail-root=range the jail's own file belongs to root there, and packages add their users to it: nothing is mounted over
- * it. In all other sandboxes both must be known, the node's users and those that a package brought. The node's come first and win:
+ * it. In all other sandboxes both must be known, the node's users and those that a package added. The node's come first and win:
  * a look-up by name or id finds them. Nothing in the jail's file is trusted, as users may write it.
  */
 

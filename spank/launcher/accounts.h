@@ -9,9 +9,8 @@
 
 /*
  * Mounts each GOJAIL_MOUNT_ACCOUNT of the request that the template has in GOJAIL_ACCOUNTS over the jail's own; run is the sandbox's
- * /run. Leaves those that are
- * mounted already: only where somebody renamed another file over a mount point, on the jail's storage, has the kernel dropped the
- * mount. Returns 0, or -1 with a fault.
+ * /run. Leaves those that are mounted already: the kernel has dropped a mount only where somebody renamed another file over its
+ * mount point, on the jail's storage. Returns 0, or -1 with a fault.
  */
 int mount_accounts(int run, const struct gojail_request *request, struct fault *fault);
 

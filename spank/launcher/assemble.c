@@ -6,6 +6,7 @@
 #include "common/syscalls.h"
 #include "launcher/accounts.h"
 #include "launcher/remount.h"
+#include "launcher/request.h"
 #include "launcher/writable.h"
 
 #include <errno.h>
@@ -39,22 +40,13 @@ static int mount_in_root(const struct gojail_mount *mount, const char *path, str
 	return mount_at(root < 0 ? -1 : open_in_root(root, path, 0), mount, path, fault);
 }
 
-/* Returns the file system that the batch script's directory is alone in, or NULL. */
-static const struct gojail_mount *find_script_mount(const struct gojail_request *request)
-{
-	for (uint32_t i = 0; i < request->nmounts; i++)
-		if (request->mounts[i].how & GOJAIL_MOUNT_SCRIPT)
-			return &request->mounts[i];
-	return NULL;
-}
-
 /*
  * Creates a mount point for the batch script's directory, alone in its parent, so that other jobs' do not show. Returns -1 with a
  * fault.
  */
 static int make_lone_target(const struct gojail_request *request, const char *destination, struct fault *fault)
 {
-	const struct gojail_mount *mount = find_script_mount(request);
+	const struct gojail_mount *mount = request_find_mount(request, GOJAIL_MOUNT_SCRIPT);
 	char parent[GOJAIL_PATH_MAX], *slash;
 	int at;
 
@@ -115,15 +107,16 @@ int enter_or_unshare(const struct gojail_request *request, const struct gojail_t
 /* Enters the job's network namespace, or makes it; *own says whether there is one. Returns 0, or -1 with a fault. */
 static int enter_net(const struct gojail_request *request, const struct gojail_tree *trees, bool *own, struct fault *fault)
 {
+	const struct gojail_tree *net = request_find_tree(request, trees, GOJAIL_TREE_NET);
+
 	*own = request->flags & GOJAIL_REQUEST_NET;
 	if (*own && unshare(CLONE_NEWNET) < 0)
 		return fault_set(fault, "cannot create a network namespace: %s", strerror(errno));
-	for (uint32_t i = 0; i < request->ntrees; i++)
-		if (trees[i].flags & GOJAIL_TREE_NET) {
-			*own = true;
-			if (setns(trees[i].fd, CLONE_NEWNET) < 0)
-				return fault_set(fault, "cannot enter the job's network: %s", strerror(errno));
-		}
+	if (net) {
+		*own = true;
+		if (setns(net->fd, CLONE_NEWNET) < 0)
+			return fault_set(fault, "cannot enter the job's network: %s", strerror(errno));
+	}
 	return 0;
 }
 
@@ -133,10 +126,11 @@ static int enter_net(const struct gojail_request *request, const struct gojail_t
  */
 static int find_root_ids(const struct gojail_request *request, const struct gojail_tree *trees, unsigned *uid, unsigned *gid, struct fault *fault)
 {
+	const struct gojail_tree *range = request_find_tree(request, trees, GOJAIL_TREE_USER);
+
 	*uid = *gid = 0;
-	for (uint32_t i = 0; i < request->ntrees; i++)
-		if ((trees[i].flags & GOJAIL_TREE_USER) && sscanf(trees[i].destination, "%u %u", uid, gid) != 2)
-			return fault_set(fault, "the zygote was sent a damaged request");
+	if (range && sscanf(range->destination, "%u %u", uid, gid) != 2)
+		return fault_set(fault, "the zygote was sent a damaged request");
 	return 0;
 }
 

@@ -39,13 +39,11 @@ static bool is_name(const char *word)
 static int open_sandbox(struct sandbox *sandbox, const struct node *node, struct fault *fault)
 {
 	const char *job = library_word("job"), *name = library_word("sandbox");
-	char path[GOJAIL_PATH_MAX + 64];
 	struct record holder;
 
 	if (!is_name(job) || !is_name(name))
 		return fault_set(fault, "enter needs job=, sandbox=, uid= and gid=");
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, job);
-	scoped_fd dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	scoped_fd dir = job_open(node, job);
 	return sandbox_open_recorded(sandbox, dir, name, &holder, fault);
 }
 
@@ -120,8 +118,8 @@ static void execute_program(const char *name, char **command)
 }
 
 /*
- * Changes to the user's home directory or, where that is closed to him, to /, as login(1) does: root is
- * another user on storage that squashes him (exports(5)). Returns 0, or -1 with a fault.
+ * Changes to the user's home directory or, where the user may not enter it, to /, as login(1) does: storage may make root another
+ * user (root_squash, exports(5)). Returns 0, or -1 with a fault.
  */
 static int change_directory(const char *home, const char *command, struct fault *fault)
 {
@@ -158,18 +156,12 @@ static void become_command(const struct user *user, char **command, struct fault
 	fault_set(fault, "%s: cannot be run in the jail: %s", name, errno ? strerror(errno) : "executable file not found in $PATH");
 }
 
-/* Forks a child of this process's parent, which is to wait for it (CLONE_PARENT, clone(2)). Returns as fork(2) does. */
-static pid_t fork_sibling(void)
-{
-	return (pid_t)syscall(SYS_clone, CLONE_PARENT, 0, 0, 0, 0);
-}
-
 static int start_command(char **command, const struct user *user, int64_t until, struct fault *fault)
 {
 	int report[2];
 	pid_t child;
 
-	if (pipe2(report, O_CLOEXEC) < 0 || (child = fork_sibling()) < 0)
+	if (pipe2(report, O_CLOEXEC) < 0 || (child = k_fork_sibling()) < 0)
 		return fault_set(fault, "cannot start the command: %s", strerror(errno));
 	if (child == 0) {
 		become_command(user, command, fault);

@@ -8,6 +8,7 @@
 #include "common/syscalls.h"
 #include "launcher/assemble.h"
 #include "launcher/job_stage.h"
+#include "launcher/request.h"
 #include "launcher/userns.h"
 #include "launcher/zygote.h"
 
@@ -102,7 +103,7 @@ static int enter_pid_namespace(const struct gojail_request *request, const struc
 		return 0;
 	if (enter_or_unshare(request, trees, GOJAIL_REQUEST_PID, "pid", CLONE_NEWPID, fault) < 0)
 		return -1;
-	child = (pid_t)syscall(SYS_clone, CLONE_PARENT, 0, 0, 0, 0);
+	child = k_fork_sibling();
 	if (child < 0)
 		return fault_set(fault, "cannot fork into the job's PID namespace: %s", strerror(errno));
 	if (child > 0)
@@ -118,11 +119,11 @@ static int enter_pid_namespace(const struct gojail_request *request, const struc
  */
 static int find_userns(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
+	const struct gojail_tree *range = request_find_tree(request, trees, GOJAIL_TREE_USER);
 	struct idmap user = {0, request->uid, 1}, group = {0, request->gid, 1};
 
-	for (uint32_t i = 0; i < request->ntrees; i++)
-		if (trees[i].flags & GOJAIL_TREE_USER)
-			return trees[i].fd;
+	if (range)
+		return range->fd;
 	return make_userns(ZYGOTE_PROC_FD, request->uid, &user, &group, false, fault);
 }
 
@@ -153,11 +154,7 @@ static void keep_namespaces(int stage, int user, struct fault *fault)
 /* Reports whether another job is likely to ask for the same: not a second sandbox of a job, no network, no root of its own. */
 static bool is_common_request(const struct gojail_request *request, const struct gojail_tree *trees)
 {
-	bool common = !(request->flags & (GOJAIL_REQUEST_SHARED | GOJAIL_REQUEST_NET));
-
-	for (uint32_t i = 0; i < request->ntrees; i++)
-		common = common && !(trees[i].flags & ASSEMBLE_NO_MOUNT);
-	return common;
+	return !(request->flags & (GOJAIL_REQUEST_SHARED | GOJAIL_REQUEST_NET)) && !request_find_tree(request, trees, ASSEMBLE_NO_MOUNT);
 }
 
 /* Reports whether a sandbox that was begun for one request is right for another. */
@@ -214,9 +211,8 @@ void run_holder(int talk, int requests)
 		self = read_self(ZYGOTE_PROC_FD);
 		begin_assembly(&request, trees, &fault);
 	}
-	if (!fault.text[0] && is_common_request(&request, trees) && write(requests, &request, sizeof(request)) < 0) {
-		/* The pipe is full: it tells enough. */
-	}
+	if (!fault.text[0] && is_common_request(&request, trees))
+		write_ignored(requests, &request, sizeof(request)); /* where the pipe is full, it tells enough */
 	hold_sandbox(talk, &request, trees, &self, &fault);
 }
 

@@ -62,9 +62,7 @@ static void record_answer(const struct keeper *k)
 	char text[64];
 	int length = snprintf(text, sizeof(text), "%-12" PRIu64 " %-9s\n", k->probes, words[k->last.verdict]);
 
-	if (pwrite(k->file, text, (size_t)length, 0) < 0) {
-		/* The state directory is full. Readers need only the file's time. */
-	}
+	(void)!pwrite(k->file, text, (size_t)length, 0); /* the state directory may be full; readers need only the file's time */
 	if (k->last.verdict == GOJAIL_STORAGE_OK)
 		keeper_note_good(k->file);
 	else

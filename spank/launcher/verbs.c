@@ -44,20 +44,17 @@ static void leave_cgroup(void)
 	/* Without it the kernel may choose a job's holder before the job. */
 	scoped_fd oom = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
-	if (oom >= 0 && write(oom, "-1000", 5) < 0)
-		close_fd(&oom);
+	write_ignored(oom, "-1000", 5);
 	if (stat("/sys/fs/cgroup/cgroup.procs", &st) == 0) {
 		mkdir("/sys/fs/cgroup/gojail", 0755);
 		scoped_fd fd = open("/sys/fs/cgroup/gojail/cgroup.procs", O_WRONLY | O_CLOEXEC);
-		if (fd >= 0 && write(fd, "0", 1) < 0)
-			return;
+		write_ignored(fd, "0", 1);
 		return;
 	}
 	for (size_t i = 0; i < sizeof(controllers) / sizeof(controllers[0]); i++) {
 		snprintf(path, sizeof(path), "/sys/fs/cgroup/%s/cgroup.procs", controllers[i]);
 		scoped_fd fd = open(path, O_WRONLY | O_CLOEXEC);
-		if (fd >= 0 && write(fd, "0", 1) < 0)
-			continue;
+		write_ignored(fd, "0", 1);
 	}
 }
 

@@ -5,6 +5,7 @@
 #include "common/fd.h"
 #include "common/syscalls.h"
 #include "launcher/remount.h"
+#include "launcher/request.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,24 +15,6 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* Returns the first mount of the request with a flag, or NULL. */
-static const struct gojail_mount *find_mount(const struct gojail_request *request, uint32_t how)
-{
-	for (uint32_t i = 0; i < request->nmounts; i++)
-		if (request->mounts[i].how & how)
-			return &request->mounts[i];
-	return NULL;
-}
-
-/* Returns the first tree of the request with a flag, or NULL. */
-static const struct gojail_tree *find_tree(const struct gojail_request *request, const struct gojail_tree *trees, uint32_t flag)
-{
-	for (uint32_t i = 0; i < request->ntrees; i++)
-		if (trees[i].flags & flag)
-			return &trees[i];
-	return NULL;
-}
 
 /*
  * Creates the directories upper, with owner and mode of the root, and work in an open directory, unless they exist. upper appears by
@@ -115,12 +98,12 @@ static int mount_overlay(const struct gojail_mount *overlay, int layers, int roo
 
 int mount_root(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
-	const struct gojail_mount *overlay = find_mount(request, GOJAIL_MOUNT_ROOT), *upper = find_mount(request, GOJAIL_MOUNT_UPPER);
-	const struct gojail_tree *root = find_tree(request, trees, GOJAIL_TREE_ROOT), *disk = find_tree(request, trees, GOJAIL_TREE_UPPER);
+	const struct gojail_mount *overlay = request_find_mount(request, GOJAIL_MOUNT_ROOT), *upper = request_find_mount(request, GOJAIL_MOUNT_UPPER);
+	const struct gojail_tree *root = request_find_tree(request, trees, GOJAIL_TREE_ROOT), *disk = request_find_tree(request, trees, GOJAIL_TREE_UPPER);
 	scoped_fd made = -1, memory = -1, old = -1;
 
 	if (root)
-		return remount_root(root->fd, find_tree(request, trees, GOJAIL_TREE_USER) != NULL, fault);
+		return remount_root(root->fd, request_find_tree(request, trees, GOJAIL_TREE_USER) != NULL, fault);
 	if (!overlay)
 		return 0;
 	old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
