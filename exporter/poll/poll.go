@@ -127,19 +127,19 @@ func (p *Poller) Poll(ctx context.Context) {
 			return
 		}
 	}
-	var err1, err2, err3 error
-	if next.Nodes, err1 = ask(ctx, p, next.Sources, Nodes, p.Slurm.Nodes); err1 != nil {
+	var nodesErr, jobsErr, diagErr error
+	if next.Nodes, nodesErr = ask(ctx, p, next.Sources, Nodes, p.Slurm.Nodes); nodesErr != nil {
 		next.Nodes = before.Nodes
 	}
-	if next.Jobs, err2 = ask(ctx, p, next.Sources, Jobs, p.Slurm.Jobs); err2 != nil {
+	if next.Jobs, jobsErr = ask(ctx, p, next.Sources, Jobs, p.Slurm.Jobs); jobsErr != nil {
 		next.Jobs = before.Jobs
 	}
 	if left == commandsMost {
-		if next.Diag, err3 = ask(ctx, p, next.Sources, Diag, p.Slurm.Diag); err3 != nil {
+		if next.Diag, diagErr = ask(ctx, p, next.Sources, Diag, p.Slurm.Diag); diagErr != nil {
 			next.Diag = before.Diag
 		}
 	}
-	next.Up = hasAnswered(err1) || hasAnswered(err2) || left == commandsMost && hasAnswered(err3)
+	next.Up = hasAnswered(nodesErr) || hasAnswered(jobsErr) || left == commandsMost && hasAnswered(diagErr)
 }
 
 func anyUp(list []slurm.Controller) bool {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
 	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/tomlfile"
 )
@@ -166,4 +168,9 @@ func (c *Config) checkRule(j *Jail, rule UserRule) error {
 		return fmt.Errorf("destination: %w", err)
 	}
 	return nil
+}
+
+// IsBind reports whether a mount is a bind mount.
+func IsBind(m specs.Mount) bool {
+	return m.Type == "bind" || slices.Contains(m.Options, "bind") || slices.Contains(m.Options, "rbind")
 }

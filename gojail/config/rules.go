@@ -204,3 +204,9 @@ func ParseSize(text string) (int64, error) {
 	}
 	return n << shift, nil
 }
+
+// ParseID parses a user or group number.
+func ParseID(text string) (uint32, error) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	return uint32(n), err
+}

@@ -137,3 +137,12 @@ func (c *Config) refuseUserMount(j *Jail, destination string) error {
 func covers(destination, place string) bool {
 	return Under(destination, place) || Under(place, destination)
 }
+
+// String returns the mount as the user wrote it, without the default ":rw".
+func (m UserMount) String() string {
+	text := m.Source + ":" + m.Destination
+	if m.Readonly {
+		text += ":ro"
+	}
+	return text
+}

@@ -65,7 +65,7 @@ func Apply(v *plan.View, name string, root int) error {
 
 // attachAll attaches the root, and then all mounts, devices, directories, links and files of the view.
 func (r *jailRoot) attachAll(v *plan.View, trees, foreign treeList) error {
-	if err := r.attachOnRoot(); err != nil {
+	if err := attachOnRoot(r.fd, r.path); err != nil {
 		return err
 	}
 	for _, t := range trees {
@@ -155,12 +155,6 @@ func openRoot(v *plan.View, name string, jail openJail) (*jailRoot, error) {
 	}
 	r.fd = t.fd
 	return r, nil
-}
-
-// attachOnRoot mounts the root on "/". A lookup from "/" starts below the mounts on it, so the new root hides
-// no path of the host.
-func (r *jailRoot) attachOnRoot() error {
-	return attachOnRoot(r.fd, r.path)
 }
 
 // makeTmpfsReadonly makes the tmpfs mounts read-only that the view marks as sealed. They are complete by now.

@@ -4,6 +4,7 @@ package mount
 
 import (
 	"fmt"
+	"slices"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
@@ -38,9 +39,9 @@ func openSkeleton(v *plan.View, jail openJail) (int, error) {
 		return -1, fmt.Errorf("cannot create the layers of an overlay: %w", err)
 	}
 	at := func(fd int, path string) string { return fmt.Sprintf("/proc/self/fd/%d%s", fd, path) }
-	t, err := newFilesystem(specs.Mount{Destination: "/", Type: "overlay", Source: "overlay", Options: append([]string{
-		"lowerdir=" + at(jail.root, ""), "upperdir=" + at(layers.fd, "/upper"), "workdir=" + at(layers.fd, "/work"),
-		"index=off", "metacopy=off", "redirect_dir=nofollow"}, v.RootOptions...)})
+	places := []string{"lowerdir=" + at(jail.root, ""), "upperdir=" + at(layers.fd, "/upper"), "workdir=" + at(layers.fd, "/work")}
+	t, err := newFilesystem(specs.Mount{Destination: "/", Type: "overlay", Source: "overlay",
+		Options: slices.Concat(places, plan.OverlayOptions, v.RootOptions)})
 	if err != nil {
 		return -1, err
 	}

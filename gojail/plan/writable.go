@@ -11,11 +11,11 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 )
 
-// overlayOptions are the options of a job's overlay of the root. Each is the careful choice, whatever the
+// OverlayOptions are the options of an overlay of the root. Each is the careful choice, whatever the
 // kernel's default is (overlayfs.rst of Linux): the root below may be replaced by another version, so
 // nothing in the upper layer refers to it (index, metacopy), and a directory of the root is renamed by
 // copying (redirect_dir).
-var overlayOptions = []string{"index=off", "metacopy=off", "redirect_dir=nofollow"}
+var OverlayOptions = []string{"index=off", "metacopy=off", "redirect_dir=nofollow"}
 
 // planWritable plans the changes to the root that each job has of its own. The kernel checks them with the
 // rights of the process that mounted it: users never reach the layers themselves.
@@ -35,7 +35,7 @@ func planWritable(j *config.Jail) []OwnMount {
 
 // RootOverlay returns the mount that is the root of a job in a writable jail.
 func RootOverlay(j *config.Jail) specs.Mount {
-	options := slices.Clone(overlayOptions)
+	options := slices.Clone(OverlayOptions)
 	for _, flag := range []string{"nosuid", "nodev", "noexec"} {
 		if flag == "nodev" || slices.Contains(j.Options, flag) {
 			options = append(options, flag)

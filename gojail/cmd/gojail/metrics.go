@@ -38,7 +38,7 @@ With --dcgm-job-mapping it also replaces the files from which dcgm-exporter
 takes the label hpc_job, one for each GPU or MIG instance that jobs have. With
 several slurmd on one machine only one of them may have GPUs.
 
-What cannot be read is told on the standard error and counted by the metric
+What cannot be read is printed to standard error and counted by the metric
 gojail_metrics_errors; the exit code is 1 only if the metrics cannot be written.`,
 		Example: `  gojail metrics
   gojail metrics --output /var/lib/gojail-metrics/node-exporter/gojail-%n.prom`,

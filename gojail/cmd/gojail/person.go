@@ -7,6 +7,8 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
+
+	"github.com/gojail/gojail/gojail/config"
 )
 
 // person is the user that a command of `gojail run` or `gojail enter` runs as.
@@ -25,10 +27,10 @@ func findPerson(name string) (*person, error) {
 		}
 	}
 	p := &person{name: u.Username, home: u.HomeDir}
-	if p.uid, err = parseID(u.Uid); err != nil {
+	if p.uid, err = config.ParseID(u.Uid); err != nil {
 		return nil, err
 	}
-	if p.gid, err = parseID(u.Gid); err != nil {
+	if p.gid, err = config.ParseID(u.Gid); err != nil {
 		return nil, err
 	}
 	groups, err := u.GroupIds()
@@ -36,18 +38,13 @@ func findPerson(name string) (*person, error) {
 		return nil, fmt.Errorf("cannot look up the groups of user %s: %w", name, err)
 	}
 	for _, text := range groups {
-		gid, err := parseID(text)
+		gid, err := config.ParseID(text)
 		if err != nil {
 			return nil, err
 		}
 		p.groups = append(p.groups, gid)
 	}
 	return p, nil
-}
-
-func parseID(text string) (uint32, error) {
-	n, err := strconv.ParseUint(text, 10, 32)
-	return uint32(n), err
 }
 
 // formatArguments returns the arguments of gojail-launcher that name the user.
