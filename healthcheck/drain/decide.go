@@ -45,6 +45,8 @@ type Request struct {
 	Text  string
 	// Whether the check's failure is storage that does not answer.
 	Silent bool
+	// Whether the check counts as bad, but its last run was good: a drain stays, and none begins.
+	Mending bool
 }
 
 // planRequest returns the goal of the checks, given the existing drain (nil: none).
@@ -63,7 +65,9 @@ func (h *History) planRequest(results []run.Result, record *Record) Request {
 	}
 	switch {
 	case len(bad) > 0 && record == nil:
-		return h.newRequest(ToDrain, bad[0])
+		if i := slices.IndexFunc(bad, func(name string) bool { return !h.isMending(name) }); i >= 0 {
+			return h.newRequest(ToDrain, bad[i])
+		}
 	case len(bad) > 0 && slices.Contains(bad, record.Check):
 		return h.newRequest(ToHold, record.Check)
 	case len(bad) > 0:
@@ -76,8 +80,11 @@ func (h *History) planRequest(results []run.Result, record *Record) Request {
 
 // newRequest returns the request that a bad check causes.
 func (h *History) newRequest(goal Goal, name string) Request {
-	return Request{goal, name, h.Checks[name].Text, h.Checks[name].Silent}
+	return Request{goal, name, h.Checks[name].Text, h.Checks[name].Silent, h.isMending(name)}
 }
+
+// isMending reports whether the last run of a bad check was good.
+func (h *History) isMending(name string) bool { return h.Checks[name].Good > 0 }
 
 // isMended reports whether a check was good often enough since it was bad; after a boot the
 // count starts again. A check that is switched off counts as mended.
@@ -158,6 +165,8 @@ func planDecision(want Request, record *Record, node *nodeState, id, unkilled st
 		return Decision{Drain, want.formatReason(id, "")}
 	case drained:
 		return Decision{Confirm, ""}
+	case want.Mending:
+		return yieldNode(record, "the node was resumed, and check "+want.Check+" is good again")
 	case node.findUntouchableState() != "":
 		return Decision{None, "the node is " + node.findUntouchableState()}
 	case node.Reason != "" && !isOurs(node.Reason) && node.hasState("DOWN", "FAIL"):

@@ -127,6 +127,29 @@ func TestAFaultComesAndGoes(t *testing.T) {
 	assert.Empty(t, s.calls())
 }
 
+// TestResumedAfterARepair: a person need not wait for the last good run.
+func TestResumedAfterARepair(t *testing.T) {
+	for name, after := range map[string]string{"with our record": "oo", "and then with another fault": "of"} {
+		s := newSite(t)
+		s.run("fo fo fo")
+		s.is("IDLE+DRAIN", reasonA)
+		s.set("state", "IDLE")
+		s.now = s.now.Add(time.Hour)
+		s.run(after)
+		assert.Equal(t, Forget, s.outcome.Action, name)
+		assert.Nil(t, s.outcome.Record, name)
+		s.run("oo")
+		assert.Equal(t, None, s.outcome.Action, name)
+		assert.NotContains(t, strings.Replace(s.calls(), "update", "", 1), "update", "%s: but for the drain", name)
+	}
+	s := newSite(t)
+	s.run("fo fo fo")
+	s.set("state", "IDLE")
+	s.now = s.now.Add(time.Hour)
+	s.run("oo fo")
+	assert.Equal(t, Drain, s.outcome.Action, "it was no repair")
+}
+
 // lastID returns the id in the reason.
 func (s *site) lastID() string {
 	text, err := os.ReadFile(filepath.Join(s.dir, "reason"))
