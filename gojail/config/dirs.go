@@ -4,11 +4,50 @@ package config
 
 import "strings"
 
-// HostDirs are the directories of the host that make up the stage, where programs, libraries and
-// configuration are the node's own.
-var HostDirs = []string{
-	"bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc",
-	"dev", "proc", "sys", "run", "var", "opt", "nix",
+// directories are the top-level directories with a meaning of their own. stage: the stage has the node's, for programs,
+// libraries and configuration. system: it is never a jail's data. closed: a user can mount nothing on it, below it or
+// over it, since a program with more rights than its user could load or trust the files there.
+var directories = []struct {
+	name                  string
+	stage, system, closed bool
+}{
+	{"bin", true, true, true},
+	{"sbin", true, true, true},
+	{"lib", true, true, true},
+	{"lib32", true, true, true},
+	{"lib64", true, true, true},
+	{"libx32", true, true, true},
+	{"usr", true, true, true},
+	{"etc", true, true, true},
+	{"dev", true, true, true},
+	{"proc", true, true, true},
+	{"sys", true, true, true},
+	{"run", true, true, true},
+	{"nix", true, true, true},
+	{"var", true, true, false}, // users mount data on /var/lib/NAME and on /opt
+	{"opt", true, true, false},
+	{"boot", false, true, true},
+	{"snap", false, true, false},
+	{"lost+found", false, true, false},
+	{"tmp", false, false, true}, // each job has its own
+}
+
+// The lists of the table's columns. closedToUsers are paths.
+var HostDirs, SystemDirs, closedToUsers = listDirectories()
+
+func listDirectories() (host, system, closed []string) {
+	for _, d := range directories {
+		if d.stage {
+			host = append(host, d.name)
+		}
+		if d.system {
+			system = append(system, d.name)
+		}
+		if d.closed {
+			closed = append(closed, "/"+d.name)
+		}
+	}
+	return host, system, closed
 }
 
 // FirstName returns the top-level directory of an absolute path: "home" of /home/x.

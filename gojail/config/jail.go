@@ -15,13 +15,6 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// SystemDirs are the top-level directories that are never a jail's data: they hold programs,
-// configuration and the kernel's file systems.
-var SystemDirs = []string{
-	"bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc", "boot",
-	"dev", "proc", "sys", "run", "var", "opt", "nix", "snap", "lost+found",
-}
-
 func (s *source) parseJails(f *file, c *Config) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(f.Jail)) {

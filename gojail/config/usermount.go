@@ -115,13 +115,6 @@ func describePermitted(j *Jail) []string {
 	return slices.Compact(list)
 }
 
-// closedToUsers are the directories where no user mount may lie: a program with more rights than its user
-// could load or trust the files there.
-var closedToUsers = []string{
-	"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/boot", "/nix",
-	"/dev", "/proc", "/sys", "/run", "/tmp",
-}
-
 // refuseUserMount refuses a destination that is, covers or lies below a closed directory.
 func (c *Config) refuseUserMount(j *Jail, destination string) error {
 	closed := slices.Concat(closedToUsers, c.reservedPaths(j))

@@ -12,7 +12,10 @@
 #include <string.h>
 #include <sys/mount.h>
 
-/* Reports whether the stage has the node's directory there: no mount of a user's is attached below it. */
+/*
+ * Reports whether the stage has the node's directory there, or could have: no mount of a user's is attached below it. The names are those
+ * of the column stage in gojail/config/dirs.go, and boot.
+ */
 static bool is_system(const char *destination)
 {
 	static const char *const names[] = {"usr", "etc", "bin", "sbin", "lib", "lib32", "lib64",
