@@ -62,14 +62,28 @@ func FindDevices(globs []string) []Device {
 	return slices.Compact(list)
 }
 
-// FindCommands returns the paths of Slurm's client commands, and their directory: the first that has
-// srun, of those below slurm.host and then the default directories.
-func FindCommands(c *config.Config) ([]string, string) {
+// listSlurmDirectories returns where Slurm's client commands may be: below slurm.host first. PATH is not used.
+func listSlurmDirectories(c *config.Config) []string {
 	var dirs []string
 	for _, host := range c.Slurm.Host {
 		dirs = append(dirs, filepath.Join(host, "bin"))
 	}
-	for _, dir := range append(dirs, "/usr/bin", "/usr/local/bin", "/opt/slurm/bin") {
+	return append(dirs, "/usr/bin", "/usr/local/bin", "/opt/slurm/bin", "/usr/local/slurm/bin")
+}
+
+// FindSlurmCommand returns the path of a command of Slurm, or "".
+func FindSlurmCommand(c *config.Config, name string) string {
+	for _, dir := range listSlurmDirectories(c) {
+		if path := filepath.Join(dir, name); rootpath.Exists(path) {
+			return path
+		}
+	}
+	return ""
+}
+
+// FindCommands returns the paths of Slurm's client commands, and their directory, the first that has srun.
+func FindCommands(c *config.Config) ([]string, string) {
+	for _, dir := range listSlurmDirectories(c) {
 		if _, err := os.Stat(filepath.Join(dir, "srun")); err != nil {
 			continue
 		}

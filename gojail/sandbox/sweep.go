@@ -15,6 +15,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/oneline"
@@ -39,7 +40,7 @@ const sweepLimit = time.Minute
 type sweep struct {
 	state  *state.State
 	config *config.Config
-	squeue []string // possible paths of the command
+	squeue string // path of the command, or ""
 	ask    bool     // slurmctld has answered so far
 	report SweepReport
 }
@@ -53,7 +54,7 @@ type sweep struct {
 // slurmstepd (or the process of gojail run), which the sweep finds, and looks for again under the job's
 // lock.
 func Sweep(s *state.State, c *config.Config) (SweepReport, error) {
-	w := &sweep{state: s, config: c, squeue: squeuePlaces, ask: true}
+	w := &sweep{state: s, config: c, squeue: node.FindSlurmCommand(c, "squeue"), ask: true}
 	return w.run()
 }
 
@@ -117,7 +118,7 @@ func (s *sweep) listJobs() ([]string, error) {
 // Alive returns a function that judges a job as Sweep does, for other resources of jobs: it returns false
 // only for a job that is known to have ended.
 func Alive(s *state.State, c *config.Config) func(job string) bool {
-	w := &sweep{state: s, config: c, squeue: squeuePlaces, ask: true}
+	w := &sweep{state: s, config: c, squeue: node.FindSlurmCommand(c, "squeue"), ask: true}
 	return func(job string) bool {
 		why, err := w.findReasonToKeep(job)
 		return why != "" || err != nil

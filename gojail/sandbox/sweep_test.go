@@ -44,7 +44,7 @@ func newSweep(t *testing.T, answers map[string]string) (*sweep, string) {
 	script += "*) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1;;\nesac\n"
 	require.NoError(t, os.WriteFile(dir+"/fake-squeue", []byte(script), 0o700))
 	c := &config.Config{Node: "n1", Scratch: dir + "/scratch", Slurm: config.Slurm{Conf: dir + "/conf", Spool: dir + "/spool"}}
-	return &sweep{state: s, config: c, squeue: []string{"/no/such", dir + "/fake-squeue"}, ask: true}, dir
+	return &sweep{state: s, config: c, squeue: dir + "/fake-squeue", ask: true}, dir
 }
 
 func (s *sweep) addJob(t *testing.T, job string) {
@@ -117,7 +117,7 @@ func TestSweepWithoutAController(t *testing.T) {
 		assert.NotContains(t, string(asked), "-j 4000000021", name)
 	}
 	w, _ := newSweep(t, nil)
-	w.squeue = []string{"/no/such"}
+	w.squeue = ""
 	w.addJob(t, "4000000020")
 	report, err := w.run()
 	require.NoError(t, err)

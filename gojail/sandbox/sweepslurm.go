@@ -21,11 +21,6 @@ import (
 	"github.com/gojail/gojail/internal/slurmconf"
 )
 
-// squeuePlaces are the possible paths of Slurm's squeue. PATH is not used.
-var squeuePlaces = []string{
-	"/usr/bin/squeue", "/usr/local/bin/squeue", "/opt/slurm/bin/squeue", "/usr/local/slurm/bin/squeue",
-}
-
 // squeueDeadline is how long the sweep waits for squeue.
 const squeueDeadline = 5 * time.Second
 
@@ -119,14 +114,13 @@ func (s *sweep) askController(job string) string {
 	if !s.ask {
 		return "slurmctld did not answer for an earlier job"
 	}
-	i := slices.IndexFunc(s.squeue, isPresent)
-	if i < 0 {
+	if s.squeue == "" {
 		return "cannot ask whether it ended: no squeue on this node"
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), squeueDeadline)
 	defer cancel()
 	text, err := command.Run(ctx, command.Command{
-		Path: s.squeue[i], Args: []string{"-h", "-t", "all", "-o", "%A %T", "-j", job},
+		Path: s.squeue, Args: []string{"-h", "-t", "all", "-o", "%A %T", "-j", job},
 		Env: slurmconf.Environment(filepath.Join(s.config.Slurm.Conf, "slurm.conf")),
 	})
 	why, answered := readVerdict(job, text, err)

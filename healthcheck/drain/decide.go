@@ -46,7 +46,7 @@ type Request struct {
 	// Whether the check's failure is storage that does not answer.
 	Silent bool
 	// Whether the check counts as bad, but its last run was good: a drain stays, and none begins.
-	Mending bool
+	mending bool
 }
 
 // planRequest returns the goal of the checks, given the existing drain (nil: none).
@@ -165,7 +165,7 @@ func planDecision(want Request, record *Record, node *nodeState, id, unkilled st
 		return Decision{Drain, want.formatReason(id, "")}
 	case drained:
 		return Decision{Confirm, ""}
-	case want.Mending:
+	case want.mending:
 		return yieldNode(record, "the node was resumed, and check "+want.Check+" is good again")
 	case node.findUntouchableState() != "":
 		return Decision{None, "the node is " + node.findUntouchableState()}

@@ -5,13 +5,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/mount"
+	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/command"
 )
 
@@ -28,9 +27,9 @@ func (r *request) writeSummary() ([]mount.Tree, error) {
 	if err != nil || c.Slurm.Summary == "" { // it was changed meanwhile
 		return nil, err
 	}
-	path, err := findCommand(c, "sacctmgr")
-	if err != nil {
-		return nil, fmt.Errorf("cannot write the summary of job %s: %w", r.words["job"], err)
+	path := node.FindSlurmCommand(c, "sacctmgr")
+	if path == "" {
+		return nil, fmt.Errorf("cannot write the summary of job %s: there is no sacctmgr in /usr/bin, or the directory bin of a path of slurm.host in %s", r.words["job"], c.Path)
 	}
 	conf := c.Slurm.Conf
 	if c.Slurm.Cache != "" {
@@ -59,18 +58,4 @@ func describeEnd(line string) string {
 		return "gojail: jail=" + fields
 	}
 	return "gojail: " + line
-}
-
-// findCommand returns the path of a command of Slurm: in PATH, or in a Slurm that gojail.toml names in slurm.host.
-func findCommand(c *config.Config, name string) (string, error) {
-	path, err := exec.LookPath(name)
-	for i := 0; err != nil && i < len(c.Slurm.Host); i++ {
-		if found, failed := exec.LookPath(filepath.Join(c.Slurm.Host[i], "bin", name)); failed == nil {
-			return found, nil
-		}
-	}
-	if err != nil {
-		return "", fmt.Errorf("there is no %s in /usr/sbin, /usr/bin, or the directory bin of a path of slurm.host in %s", name, c.Path)
-	}
-	return path, nil
 }

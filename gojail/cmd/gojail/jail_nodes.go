@@ -5,14 +5,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/store"
 	"github.com/gojail/gojail/internal/command"
 	"github.com/gojail/gojail/internal/hostlist"
@@ -31,9 +30,6 @@ func (f *nodesFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.noSlurm, "no-slurm", false, "do not ask Slurm for its nodes: only nodes with a lease count")
 	cmd.Flags().DurationVar(&f.expiry, "expire", store.DefaultExpiry, "maximum age of a lease, unless Slurm reports that its node is up")
 }
-
-// sinfoPlaces are the possible paths of Slurm's sinfo. PATH is not used.
-var sinfoPlaces = []string{"/usr/bin/sinfo", "/usr/local/bin/sinfo", "/opt/slurm/bin/sinfo", "/usr/local/slurm/bin/sinfo"}
 
 // sinfoTimeout is the timeout for slurmctld's answer.
 const sinfoTimeout = 20 * time.Second
@@ -54,13 +50,13 @@ func (j *jailCommand) listNodes(ctx context.Context, f *nodesFlags) ([]store.Nod
 	if f.except != "" && err != nil {
 		return nil, fmt.Errorf("--except: %w", err)
 	}
-	i := slices.IndexFunc(sinfoPlaces, func(path string) bool { _, err := os.Stat(path); return err == nil })
-	if i < 0 {
+	sinfo := node.FindSlurmCommand(c, "sinfo")
+	if sinfo == "" {
 		return nil, fmt.Errorf("cannot ask Slurm for its nodes: this machine has no sinfo; run it on a node that has it, or give --no-slurm if each node that uses the store has written its lease")
 	}
 	ctx, cancel := context.WithTimeout(ctx, sinfoTimeout)
 	defer cancel()
-	text, err := command.Run(ctx, command.Command{Path: sinfoPlaces[i], Args: []string{"--noheader", "--Node", "--all", "--format=%N %T"},
+	text, err := command.Run(ctx, command.Command{Path: sinfo, Args: []string{"--noheader", "--Node", "--all", "--format=%N %T"},
 		Env: slurmconf.Environment(filepath.Join(c.Slurm.Conf, "slurm.conf"))})
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask Slurm for its nodes: %w; give --no-slurm if each node that uses the store has written its lease", err)
