@@ -7,6 +7,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
@@ -101,11 +102,11 @@ func ParseConfigOn(text, node string, spool func(conf string) SpoolDir) (*Config
 func makePrintable(err error) error {
 	var all tomlfile.Mistakes
 	if !errors.As(err, &all) {
-		return errors.New(tomlfile.Printable(err.Error()))
+		return errors.New(oneline.Printable(err.Error()))
 	}
 	var errs []error
 	for _, one := range all {
-		errs = append(errs, errors.New(tomlfile.Printable(one.Error())))
+		errs = append(errs, errors.New(oneline.Printable(one.Error())))
 	}
 	return tomlfile.Join(errs...)
 }

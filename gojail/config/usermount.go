@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/rootpath"
-	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // userMountsMax is the limit of user mounts in a sandbox; the rest of contract.TreesMax is for the job's
@@ -33,11 +33,11 @@ func ParseUserMounts(text string) ([]UserMount, error) {
 	for _, item := range strings.Split(text, ",") {
 		m, err := parseUserMount(item)
 		if err != nil {
-			return nil, fmt.Errorf("--jail-mount=%.200s: %w", tomlfile.Printable(item), err)
+			return nil, fmt.Errorf("--jail-mount=%.200s: %w", oneline.Printable(item), err)
 		}
 		for _, earlier := range mounts {
 			if Under(earlier.Destination, m.Destination) {
-				return nil, fmt.Errorf("--jail-mount=%.200s: would hide the earlier mount on %s", tomlfile.Printable(item), earlier.Destination)
+				return nil, fmt.Errorf("--jail-mount=%.200s: would hide the earlier mount on %s", oneline.Printable(item), earlier.Destination)
 			}
 		}
 		mounts = append(mounts, m)

@@ -41,7 +41,7 @@ type sweep struct {
 	state  *state.State
 	config *config.Config
 	squeue string // path of the command, or ""
-	ask    bool     // slurmctld has answered so far
+	ask    bool   // slurmctld has answered so far
 	report SweepReport
 }
 

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/internal/oneline"
-	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // documentMax is the limit of a manifest, an index or a configuration.
@@ -29,15 +28,15 @@ type blobs interface {
 func readDocument(b blobs, name string) ([]byte, error) {
 	file, err := b.openBlob(name)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w", tomlfile.Printable(name), err)
+		return nil, fmt.Errorf("cannot read %s: %w", oneline.Printable(name), err)
 	}
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, documentMax+1))
 	if err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w", tomlfile.Printable(name), oneline.Cause(err))
+		return nil, fmt.Errorf("cannot read %s: %w", oneline.Printable(name), oneline.Cause(err))
 	}
 	if len(text) > documentMax {
-		return nil, fmt.Errorf("%s is larger than %d bytes", tomlfile.Printable(name), documentMax)
+		return nil, fmt.Errorf("%s is larger than %d bytes", oneline.Printable(name), documentMax)
 	}
 	return text, nil
 }

@@ -13,7 +13,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/gojail/gojail/internal/tomlfile"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // dockerImage is an entry of manifest.json of docker save.
@@ -89,5 +89,5 @@ func chooseDockerImage(all []dockerImage, tag string) (dockerImage, error) {
 	if tag == "" && len(all) == 1 {
 		return all[0], nil
 	}
-	return dockerImage{}, fmt.Errorf("there are %d images, and %q names none; write FILE:NAME:TAG with one of: %s", len(all), tag, tomlfile.Printable(strings.Join(tags, ", ")))
+	return dockerImage{}, fmt.Errorf("there are %d images, and %q names none; write FILE:NAME:TAG with one of: %s", len(all), tag, oneline.Printable(strings.Join(tags, ", ")))
 }

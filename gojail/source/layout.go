@@ -16,7 +16,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/gojail/gojail/internal/tomlfile"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // tagAnnotation names an image of a layout, annotations.md of the OCI image specification.
@@ -89,7 +89,7 @@ func listTags(manifests []v1.Descriptor) []string {
 	tags := []string{}
 	for _, d := range manifests {
 		if tag := d.Annotations[tagAnnotation]; tag != "" {
-			tags = append(tags, tomlfile.Printable(tag))
+			tags = append(tags, oneline.Printable(tag))
 		}
 	}
 	return tags
@@ -120,7 +120,7 @@ func chooseManifest(list []v1.Descriptor, wanted v1.Platform) (v1.Descriptor, er
 		case d.Platform.Satisfies(wanted):
 			found = append(found, d)
 		default:
-			others = append(others, tomlfile.Printable(d.Platform.String()))
+			others = append(others, oneline.Printable(d.Platform.String()))
 		}
 	}
 	if len(found) == 1 {
@@ -153,7 +153,7 @@ func chooseFromIndex(b blobs, from v1.Descriptor, wanted v1.Platform) (v1.Descri
 // blobName returns the name of a blob in a layout.
 func blobName(digest v1.Hash) (string, error) {
 	if _, err := v1.NewHash(digest.String()); err != nil {
-		return "", fmt.Errorf("invalid digest %q", tomlfile.Printable(digest.String()))
+		return "", fmt.Errorf("invalid digest %q", oneline.Printable(digest.String()))
 	}
 	return "blobs/" + digest.Algorithm + "/" + digest.Hex, nil
 }
@@ -231,7 +231,7 @@ func (i *Image) readConfig(text []byte, wanted v1.Platform) ([]v1.Hash, error) {
 		return config.RootFS.DiffIDs, nil
 	}
 	is := v1.Platform{OS: config.OS, Architecture: config.Architecture, Variant: config.Variant}
-	i.Platform = tomlfile.Printable(is.String())
+	i.Platform = oneline.Printable(is.String())
 	if config.OS != wanted.OS || config.Architecture != wanted.Architecture {
 		return nil, fmt.Errorf("the image is for %s and not for %s; give --platform %[1]s if that is right", i.Platform, wanted)
 	}
@@ -244,7 +244,7 @@ func checkLayer(kind types.MediaType) error {
 	case !kind.IsDistributable():
 		return fmt.Errorf("type %s: its content is not part of the image", kind)
 	case !kind.IsLayer():
-		return fmt.Errorf("type %q is not a layer of files; give the image of a container", tomlfile.Printable(string(kind)))
+		return fmt.Errorf("type %q is not a layer of files; give the image of a container", oneline.Printable(string(kind)))
 	}
 	return nil
 }

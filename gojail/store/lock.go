@@ -16,7 +16,6 @@ import (
 
 	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/oneline"
-	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // lockTimeout is the timeout for the lock of a jail. A change takes milliseconds unless the storage is slow.
@@ -34,7 +33,7 @@ func (h holder) String() string {
 	if h.Host == "" {
 		return "a process that has not written its name yet"
 	}
-	return tomlfile.Printable(fmt.Sprintf("%q, process %d on %s, since %s", h.Command, h.PID, h.Host, h.Since.Format(time.DateTime)))
+	return oneline.Printable(fmt.Sprintf("%q, process %d on %s, since %s", h.Command, h.PID, h.Host, h.Since.Format(time.DateTime)))
 }
 
 // newHolder describes this process.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gojail/gojail/internal/tomlfile"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // Difference is a file that differs between two lists of a tree.
@@ -28,7 +28,7 @@ const (
 )
 
 func (d Difference) String() string {
-	line := d.What + " " + tomlfile.Printable(d.Path)
+	line := d.What + " " + oneline.Printable(d.Path)
 	if len(d.Keys) > 0 {
 		line += " (" + strings.Join(d.Keys, "; ") + ")"
 	}
@@ -109,7 +109,7 @@ func (l *listLine) findChanges(now *listLine, xattrs bool) (keys []string) {
 func describeKey(key string) string {
 	name, is := strings.CutPrefix(key, xattrKey+".")
 	if plain, err := unescapeName(name); is && err == nil {
-		return xattrKey + " " + tomlfile.Printable(plain)
+		return xattrKey + " " + oneline.Printable(plain)
 	}
 	return key
 }

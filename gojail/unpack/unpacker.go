@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/rmtree"
-	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // Limits of one entry. The kernel has them as well; a message that names the entry is better than its errno.
@@ -79,7 +79,7 @@ func quoteName(name string) string {
 	if len(name) > 200 {
 		name = name[:200] + "..."
 	}
-	return `"` + tomlfile.Printable(name) + `"`
+	return `"` + oneline.Printable(name) + `"`
 }
 
 func (u *unpacker) unpackEntry(h *tar.Header, body io.Reader) error {

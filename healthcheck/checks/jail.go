@@ -19,7 +19,7 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/healthcheck/check"
-	"github.com/gojail/gojail/internal/tomlfile"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // jails runs gojail's own check for conditions that would make a launch on this node fail:
@@ -111,7 +111,7 @@ func judgeJail(p *problems, f jailcheck.Finding) {
 		if f.Silent && !f.Content {
 			p.silent++
 		}
-		if f.Remedy != "" && !slices.Contains(p.detail, tomlfile.Printable(f.Remedy)) {
+		if f.Remedy != "" && !slices.Contains(p.detail, oneline.Printable(f.Remedy)) {
 			p.addNote("%s", f.Remedy)
 		}
 	case jailcheck.Warn:

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/gojail/gojail/healthcheck/check"
-	"github.com/gojail/gojail/internal/tomlfile"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // textMax is the maximum number of characters in Finding.Text.
@@ -39,7 +39,7 @@ func (p *problems) addUnknown(format string, args ...any) {
 
 // addNote adds a detail.
 func (p *problems) addNote(format string, args ...any) {
-	p.detail = append(p.detail, tomlfile.Printable(fmt.Sprintf(format, args...)))
+	p.detail = append(p.detail, oneline.Printable(fmt.Sprintf(format, args...)))
 }
 
 // awaitProblems returns the result of a background check, or false if ctx ends first.

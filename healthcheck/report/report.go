@@ -13,7 +13,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/drain"
 	"github.com/gojail/gojail/healthcheck/run"
-	"github.com/gojail/gojail/internal/tomlfile"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // Report is the result of one run.
@@ -64,7 +64,7 @@ func (r *Report) WriteText(to io.Writer) error {
 	for _, result := range r.Results {
 		text := result.Text
 		if result.Detail != "" {
-			text += " (" + tomlfile.Printable(result.Detail) + ")" // the detail may include the name of a user's file or process
+			text += " (" + oneline.Printable(result.Detail) + ")" // the detail may include the name of a user's file or process
 		}
 		if past := r.History.Checks[result.Check.Name]; result.Verdict == check.Fail && !past.Counts {
 			text += fmt.Sprintf(" [%d of %d runs]", past.Bad, result.Check.BadRuns)

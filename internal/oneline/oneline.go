@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oneline joins several errors in one line. errors.Join uses a line for each, of which logs,
-// tables and answers to Slurm would show only the first.
+// Package oneline makes messages of one line: it joins several errors (errors.Join uses a line for each, of which logs,
+// tables and answers to Slurm would show only the first), and replaces what would break a line.
 package oneline
 
 import "strings"

@@ -17,7 +17,6 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/quota"
 	"github.com/gojail/gojail/internal/rootpath"
-	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // ErrTimeIsUp means that the tree is huge, or that a process keeps filling it.
@@ -239,7 +238,7 @@ func forPeople(path, name string) string {
 	if len(path) >= contract.PathMax {
 		return path
 	}
-	return filepath.Join(path, tomlfile.Printable(name))
+	return filepath.Join(path, oneline.Printable(name))
 }
 
 func isFull(err error) bool { return err == unix.ENOTEMPTY || err == unix.EEXIST }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/oneline"
-	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // CheckClean requires a path that every reader interprets in the same way: absolute, without "..", "//",
@@ -31,7 +30,7 @@ func CheckClean(path string) error {
 		return fmt.Errorf(`"/" is not allowed here`)
 	case len(path) >= contract.PathMax:
 		return fmt.Errorf("%.40q...: longer than %d bytes", path, contract.PathMax-1)
-	case tomlfile.Printable(path) != path:
+	case oneline.Printable(path) != path:
 		return fmt.Errorf("%q: contains an unprintable character", path)
 	}
 	return nil

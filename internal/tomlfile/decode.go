@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
 )
@@ -75,25 +73,6 @@ func (s *Source) refuseNumber(key toml.Key) error {
 		return s.Refuse(key, text)
 	}
 	return nil
-}
-
-// Printable replaces characters by '?' that could break a message into lines, control the terminal that
-// shows it (including C1 controls) or change its direction, and bytes that are not UTF-8. make_printable
-// in spank/common/printable.c does the same in C.
-func Printable(text string) string {
-	var valid strings.Builder
-	for i, r := range text {
-		if _, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
-			r = '?'
-		}
-		valid.WriteRune(r)
-	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, valid.String())
 }
 
 // refuseFirst is Refuse for a key of the whole text, at its first occurrence.

@@ -12,16 +12,18 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // decodeError returns the library's error with its line, as one line.
 func decodeError(text string, into any, err error) error {
 	var p toml.ParseError
 	if errors.As(err, &p) {
-		return fmt.Errorf("line %d: %s%s", p.Position.Line, Printable(p.Message), remedyFor(p.Message))
+		return fmt.Errorf("line %d: %s%s", p.Position.Line, oneline.Printable(p.Message), remedyFor(p.Message))
 	}
 	message := strings.TrimPrefix(firstMismatch(text, into, err).Error(), "toml: ")
-	return errors.New(Printable(inWords(message, reflect.TypeOf(into))))
+	return errors.New(oneline.Printable(inWords(message, reflect.TypeOf(into))))
 }
 
 // remedyFor returns what to do about an error of the library's parser.

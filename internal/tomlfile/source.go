@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // Source is a decoded text, or one element of an array of tables in it, with what is needed to name
@@ -94,7 +96,7 @@ func (s *Source) Refuse(key toml.Key, format string, args ...any) error {
 	if s.whole != nil {
 		text = fmt.Sprintf("%s %d: %s", s.array, s.index+1, text)
 	}
-	text = Printable(text)
+	text = oneline.Printable(text)
 	if line > 0 {
 		return fmt.Errorf("line %d: %s", line, text)
 	}

@@ -15,12 +15,12 @@ import "C"
 import (
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/mount"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 func init() {
@@ -98,12 +98,7 @@ func passTrees(call *C.struct_gojail_call, trees []mount.Tree) (err error) {
 
 // storeError stores the message in the call, as one line, and returns -1.
 func storeError(call *C.struct_gojail_call, err error) C.int {
-	copyText(call.text[:], strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, err.Error()))
+	copyText(call.text[:], oneline.Printable(oneline.Text(err.Error())))
 	return -1
 }
 

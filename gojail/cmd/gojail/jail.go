@@ -14,7 +14,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/store"
 	"github.com/gojail/gojail/gojail/unpack"
-	"github.com/gojail/gojail/internal/tomlfile"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // jailCommand holds the flags of all commands about versions of jails.
@@ -85,7 +85,7 @@ func (j *jailCommand) openStore() (*store.Store, error) {
 // change.
 func (j *jailCommand) openStoreForChange(cmd *cobra.Command) (*store.Store, error) {
 	if _, err := sweepEdits(); err != nil {
-		fmt.Fprintln(cmd.ErrOrStderr(), "gojail:", tomlfile.Printable(err.Error()))
+		fmt.Fprintln(cmd.ErrOrStderr(), "gojail:", oneline.Printable(err.Error()))
 	}
 	return j.openStore()
 }

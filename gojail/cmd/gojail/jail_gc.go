@@ -9,7 +9,6 @@ import (
 
 	"github.com/gojail/gojail/gojail/store"
 	"github.com/gojail/gojail/internal/oneline"
-	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 // collectedJail is a jail as gojail jail gc --json prints it.
@@ -59,7 +58,7 @@ counts as none, unless Slurm reports that the node is up.`,
 					fmt.Fprintf(cmd.OutOrStdout(), "removed version %s of jail %s\n", version, jail.Name)
 				}
 				for _, k := range jail.Kept {
-					fmt.Fprintf(cmd.OutOrStdout(), "kept version %s of jail %s: %s\n", k.Version, jail.Name, tomlfile.Printable(k.Why))
+					fmt.Fprintf(cmd.OutOrStdout(), "kept version %s of jail %s: %s\n", k.Version, jail.Name, oneline.Printable(k.Why))
 				}
 			}
 			return err

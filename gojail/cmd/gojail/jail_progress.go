@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/gojail/gojail/gojail/build"
-	"github.com/gojail/gojail/internal/tomlfile"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // progressLine prints the progress of a build, if its output is a terminal.
@@ -37,7 +37,7 @@ func (l *progressLine) report(p build.Progress) {
 		return
 	}
 	l.last, l.stage = time.Now(), p.Stage
-	text := tomlfile.Printable(p.Stage)
+	text := oneline.Printable(p.Stage)
 	if p.Layer > 0 {
 		text += fmt.Sprintf(", layer %d of %d, %s", p.Layer, p.Layers, formatSize(p.Bytes))
 		if p.Total > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/gojail/gojail/gojail/lease"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/gojail/store"
-	"github.com/gojail/gojail/internal/tomlfile"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 func newJailSwitchCommand(j *jailCommand) *cobra.Command {
@@ -105,11 +105,11 @@ func (j *jailCommand) printUsers(w io.Writer, jail *store.Jail, moved store.Move
 	j.refreshOwnLease()
 	u, err := s.Survey(nil, store.DefaultExpiry)
 	if err != nil {
-		fmt.Fprintln(w, tomlfile.Printable(err.Error()))
+		fmt.Fprintln(w, oneline.Printable(err.Error()))
 		return
 	}
 	for _, user := range u.DatedUsers(v) {
-		fmt.Fprintf(w, "still has %s: %s\n", v.Version, tomlfile.Printable(user))
+		fmt.Fprintf(w, "still has %s: %s\n", v.Version, oneline.Printable(user))
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/site"
 	"github.com/gojail/gojail/gojail/state"
-	"github.com/gojail/gojail/internal/tomlfile"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // listing is the output of `gojail ls --json`.
@@ -183,7 +183,7 @@ func (l *listing) print(w io.Writer) error {
 	for _, s := range l.Sandboxes {
 		mounts := "-"
 		if len(s.Mounts) > 0 {
-			mounts = tomlfile.Printable(strings.Join(s.Mounts, " ")) // a job from before the rules for user mounts may have control characters
+			mounts = oneline.Printable(strings.Join(s.Mounts, " ")) // a job from before the rules for user mounts may have control characters
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", s.Job, s.Jail, formatNumber(s.Holder), formatTime(s.Started), formatUsers(s.UIDs), s.Processes, s.State, mounts)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/gojail/gojail/gojail/lease"
 	"github.com/gojail/gojail/gojail/sandbox"
 	"github.com/gojail/gojail/gojail/state"
-	"github.com/gojail/gojail/internal/tomlfile"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 func newSweepCommand(n *localNode) *cobra.Command {
@@ -92,7 +92,7 @@ func tellStore(out io.Writer, s *state.State, c *config.Config) {
 	ctx, cancel := context.WithTimeout(context.Background(), leasePatience)
 	defer cancel()
 	if err := lease.Refresh(ctx, s, c, true); err != nil {
-		fmt.Fprintln(out, tomlfile.Printable(err.Error()))
+		fmt.Fprintln(out, oneline.Printable(err.Error()))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/checks"
 	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/nhc"
-	"github.com/gojail/gojail/internal/tomlfile"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 func newListCommand(n *node) *cobra.Command {
@@ -72,7 +72,7 @@ func writeNHCLines(to io.Writer, c *config.Config, proc string) error {
 		case len(l.NotDone) > 0:
 			text += "   # ignored: " + strings.Join(l.NotDone, " ")
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\n", l.Number, how, tomlfile.Printable(text))
+		fmt.Fprintf(w, "%d\t%s\t%s\n", l.Number, how, oneline.Printable(text))
 	}
 	return w.Flush()
 }

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package oneline
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Printable replaces characters by '?' that could break a message into lines, control the terminal that
+// shows it (including C1 controls) or change its direction, and bytes that are not UTF-8. make_printable
+// in spank/common/printable.c does the same in C.
+func Printable(text string) string {
+	var valid strings.Builder
+	for i, r := range text {
+		if _, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
+			r = '?'
+		}
+		valid.WriteRune(r)
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, valid.String())
+}
