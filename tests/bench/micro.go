@@ -43,7 +43,7 @@ func listMicroSources(repo string) []string {
 	list := []string{"-I", filepath.Join(repo, "include"), "-I", filepath.Join(repo, "spank"), "peers/micro.c"}
 	common, _ := filepath.Glob(filepath.Join(repo, "spank", "common", "*.c"))
 	list = append(list, common...)
-	for _, file := range []string{"epilog", "end_event", "stage_window"} {
+	for _, file := range []string{"epilog", "end_event", "first_node", "stage_window"} {
 		list = append(list, filepath.Join(repo, "spank", "plugin", file+".c"))
 	}
 	return list
