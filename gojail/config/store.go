@@ -17,9 +17,6 @@ import (
 // storePrefix begins a root that is a name in the store.
 const storePrefix = "store:"
 
-// currentLink is the link to the current version in a jail's directory of the store, see package store.
-const currentLink = "current"
-
 func (s *source) parseStore(text *string) (string, error) {
 	if text == nil {
 		return "", nil
@@ -41,7 +38,7 @@ func (s *source) setRoot(j *Jail, store string) error {
 	case !contract.IsName(name):
 		return s.refuse(key, "%q: write store: and the name of a jail that gojail jail ls shows", j.Root)
 	default:
-		j.Versions, j.Root = name, filepath.Join(store, name, currentLink)
+		j.Versions, j.Root = name, filepath.Join(store, name, contract.StoreCurrent)
 	}
 	if err := rootpath.CheckClean(j.Root); err != nil {
 		return s.refuse(key, "%v", err)

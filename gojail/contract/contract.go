@@ -92,6 +92,12 @@ const TrashDir = ".trash"
 // Prolog is the file name of the newest Prolog that slurm.conf may name (spank/prolog/main.c).
 const Prolog = "prolog-1"
 
+// Names in a jail's directory in the store.
+const (
+	StoreVersions = "versions"
+	StoreCurrent  = "current" // a link to the current version
+)
+
 // NetworkConfig is a file beside gojail.toml.
 const NetworkConfig = "network.toml"
 

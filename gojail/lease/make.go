@@ -94,7 +94,7 @@ func storedName(c *config.Config, j *config.Jail) string {
 		return j.Versions
 	}
 	rest, below := strings.CutPrefix(j.Root, c.Store+"/")
-	if name, is := strings.CutSuffix(rest, "/current"); below && is && !strings.Contains(name, "/") {
+	if name, is := strings.CutSuffix(rest, "/"+contract.StoreCurrent); below && is && !strings.Contains(name, "/") {
 		return name
 	}
 	return ""
@@ -120,7 +120,7 @@ func (f *finder) addUnknown(format string, args ...any) {
 func (f *finder) addConfigured() {
 	for _, j := range f.config.Jails {
 		rest, below := strings.CutPrefix(j.Root, f.config.Store+"/")
-		if parts := strings.Split(rest, "/"); below && len(parts) == 3 && parts[1] == "versions" {
+		if parts := strings.Split(rest, "/"); below && len(parts) == 3 && parts[1] == contract.StoreVersions {
 			f.addUse(parts[2], "root of jail "+j.Name)
 		}
 	}

@@ -20,10 +20,10 @@ import (
 
 // Names in the directory of a jail.
 const (
-	versionsDir = "versions"
+	versionsDir = contract.StoreVersions
 	recordsDir  = "records"
 	workDir     = "work"
-	currentLink = "current"
+	currentLink = contract.StoreCurrent
 	historyFile = "history.json"
 	lockFile    = "lock"
 )

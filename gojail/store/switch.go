@@ -31,8 +31,8 @@ const historyMax = 1000
 // Moved is the result of a switch.
 type Moved struct{ From, To string }
 
-// currentFile returns the name in versions/ to which the link leads, or "" if there is no link.
-func (j *Jail) currentFile() (string, error) {
+// CurrentFile returns the name in versions/ to which the link leads, or "" if there is no link.
+func (j *Jail) CurrentFile() (string, error) {
 	target, err := os.Readlink(j.path(currentLink))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -128,7 +128,7 @@ func listPrevious(history []switching, current string) (stack []string) {
 
 // readHistory returns the history, the oldest switch first, and the current version.
 func (j *Jail) readHistory() (history []switching, current string, err error) {
-	current, err = j.currentFile()
+	current, err = j.CurrentFile()
 	if err != nil {
 		return nil, "", err
 	}
@@ -165,6 +165,3 @@ func (j *Jail) switchLink(history []switching, s switching) (Moved, error) {
 
 // linkName is the name of the link to the current version before it is renamed.
 const linkName = "link"
-
-// CurrentFile returns the name in versions/ of the current version, as this node sees it, or "" if there is none.
-func (j *Jail) CurrentFile() (string, error) { return j.currentFile() }

@@ -58,7 +58,7 @@ func (j *Jail) Versions() ([]*Version, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot read the versions of jail %s: %w", j.Name, err)
 	}
-	current, err := j.currentFile()
+	current, err := j.CurrentFile()
 	if err != nil {
 		return nil, err
 	}
@@ -170,10 +170,8 @@ func (j *Jail) NewID(now time.Time, digest string) (string, error) {
 
 // ID returns the version's name for a name in versions/.
 func ID(file string) string {
-	for _, format := range []string{FormatSquashfs, FormatEROFS} {
-		if id, is := strings.CutSuffix(file, "."+format); is {
-			return id
-		}
+	if id, _ := splitFile(file, false); id != "" {
+		return id
 	}
 	return file
 }
