@@ -81,8 +81,8 @@ func TestSessionHasTheClientsLocaleAndWindow(t *testing.T) {
 		ssh := strings.Join(append(listSSHArguments("ssh", port), "-oSetEnv='LANG=C.UTF-8 LC_TIME=C'"), " ")
 		requireOutput(t, "C.UTF-8 C", s.Run(harness.Alice, "sh", "-c", ssh+` 127.0.0.1 'echo $LANG $LC_TIME'`))
 		const inside = `trap "stty size; exit" WINCH; stty size; while :; do sleep 0.1; done`
-		seen := "/tmp/window-" + port
-		r := s.Run(harness.Alice, "script", "-qefc", "stty rows 33 cols 77; (until grep -q 33.77 "+seen+"; do sleep 0.1; done; stty rows 50 cols 90 </dev/tty) & "+
+		seen := "/tmp/window-" + port // begins with the command, which the pattern must not match
+		r := s.Run(harness.Alice, "script", "-qefc", "stty rows 33 cols 77; (until grep -q '33[ ]77' "+seen+"; do sleep 0.1; done; stty rows 50 cols 90 </dev/tty) & "+
 			ssh+" -t 127.0.0.1 '"+inside+"'", seen)
 		assert.Regexp(t, `33 77\r\n(.*\r\n)?50 90\r\n`, r.Stdout, r)
 	}
