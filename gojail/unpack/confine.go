@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"unsafe"
 
@@ -58,8 +58,9 @@ func Confine(ctx context.Context, self []string, program string, args ...string)
 // executeConfined replaces this process by a confined program. It returns only if that fails.
 func executeConfined(program string, command []string) error {
 	runtime.LockOSThread() // capabilities and filters are those of a thread
-	if err := closeInherited(); err != nil {
-		return fmt.Errorf("cannot list the open files of this process: %w", err)
+	// Gojail may have inherited descriptors from what started it.
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("cannot close the open files of this process: %w", err)
 	}
 	if err := enterSystemDirs(); err != nil {
 		return fmt.Errorf("cannot make a root of system directories: %w", err)
@@ -85,21 +86,6 @@ func executeConfined(program string, command []string) error {
 		return fmt.Errorf("cannot install the system call filter: %w", errno)
 	}
 	return fmt.Errorf("cannot execute %s: %w", program, unix.Exec(program, command, []string{"LC_ALL=C"}))
-}
-
-// closeInherited has all descriptors but the first three closed when a program is executed. Gojail may have inherited some from
-// what started it.
-func closeInherited() error {
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
-			unix.CloseOnExec(fd)
-		}
-	}
-	return nil
 }
 
 // enterSystemDirs makes a read-only tmpfs with read-only bind mounts of the system directories the root of this process. It is

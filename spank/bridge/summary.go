@@ -12,6 +12,7 @@ import (
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/command"
+	"github.com/gojail/gojail/internal/slurmconf"
 )
 
 // summaryTimeout is the timeout for slurmdbd's answer; after summaryPause it is asked once more.
@@ -35,7 +36,7 @@ func (r *request) writeSummary() ([]mount.Tree, error) {
 	if c.Slurm.Cache != "" {
 		conf = c.Slurm.Cache
 	}
-	cmd := command.Command{Path: path, Env: []string{"SLURM_CONF=" + filepath.Join(conf, "slurm.conf")},
+	cmd := command.Command{Path: path, Env: slurmconf.Environment(filepath.Join(conf, "slurm.conf")),
 		Args: []string{"--immediate", "modify", "job", "where", "jobid=" + r.words["job"], "set", c.Slurm.Summary + "=" + describeEnd(r.words["summary"])}}
 	for try := 0; ; try++ {
 		ctx, cancel := context.WithTimeout(context.Background(), summaryTimeout)

@@ -62,7 +62,7 @@ static void note_nodes(const struct node *node, const char *job, const struct ja
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/" GOJAIL_GPU_NODES, node->state, job);
 	scoped_fd fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd >= 0 && used)
-		(void)!write(fd, text, used);
+		write_ignored(fd, text, used);
 }
 
 void note_gpus(const struct node *node, const char *job, const struct jail *jail, const char *list)
@@ -82,6 +82,6 @@ void note_gpus(const struct node *node, const char *job, const struct jail *jail
 	/* Two steps at once may both write the line, which does no harm. */
 	if (strstr(have, line))
 		return;
-	(void)!write(fd, line + 1, (size_t)length - 1);
+	write_ignored(fd, line + 1, (size_t)length - 1);
 	note_nodes(node, job, jail, list);
 }

@@ -342,6 +342,20 @@ EXPORT int nvmlDeviceGetFieldValues(void *gpu, int count, struct field *fields)
 	return 0;
 }
 
+/* Asks for a list. count is the room for it, and becomes its length; the code is 7 where it has more than there is room for. */
+static struct answer ask_list(void *gpu, const char *call, unsigned int *count)
+{
+	struct answer a = ask(gpu, call);
+	unsigned int room = *count;
+
+	if (a.code)
+		return a;
+	*count = (unsigned int)a.count;
+	if (room < *count)
+		a.code = 7;
+	return a;
+}
+
 struct process {
 	unsigned int pid;
 	unsigned long long memory;
@@ -351,14 +365,10 @@ struct process {
 /* values: pids */
 EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *gpu, unsigned int *count, struct process *to)
 {
-	struct answer a = ask(gpu, __func__);
-	unsigned int room = *count;
+	struct answer a = ask_list(gpu, __func__, count);
 
 	if (a.code)
 		return a.code;
-	*count = (unsigned int)a.count;
-	if (room < *count)
-		return 7;
 	for (int i = 0; i < a.count; i++) {
 		memset(&to[i], 0, sizeof(to[i]));
 		to[i].pid = (unsigned int)a.value[i];
@@ -371,14 +381,10 @@ EXPORT int nvmlDeviceGetAccountingMode(void *gpu, unsigned int *n) { return one(
 /* values: the processes */
 EXPORT int nvmlDeviceGetAccountingPids(void *gpu, unsigned int *count, unsigned int *to)
 {
-	struct answer a = ask(gpu, __func__);
-	unsigned int room = *count;
+	struct answer a = ask_list(gpu, __func__, count);
 
 	if (a.code)
 		return a.code;
-	*count = (unsigned int)a.count;
-	if (room < *count)
-		return 7;
 	for (int i = 0; i < a.count; i++)
 		to[i] = (unsigned int)a.value[i];
 	return 0;
