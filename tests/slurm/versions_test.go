@@ -120,19 +120,40 @@ func TestVersionsOfAJail(t *testing.T) {
 	sees(t, c, "first\n")
 }
 
-// TestVersionAsAnImageFile: the next version of a directory is an image file.
+// TestVersionAsAnImageFile: the next versions of a directory are image files, which new jobs get while a job goes on in the
+// directory.
 func TestVersionAsAnImageFile(t *testing.T) {
 	c := sharedCluster(t)
 	imagefiletest.Need(t)
 	configure(t, c, versionedConfig)
 	newStore(t, c)
-	buildVersion(t, c, debianImage(t, c, "first\n"))
+	buildVersion(t, c, debianImage(t, c, "dir\n"))
 	jailCommand(t, c, "switch", "debian")
-	sees(t, c, "first\n")
-	second := buildVersion(t, c, debianImage(t, c, "second\n"), "--as", "squashfs")
-	jailCommand(t, c, "switch", "debian", second)
-	sees(t, c, "second\n")
-	assert.Equal(t, "version "+second+" of jail debian is as it was built\n", jailCommand(t, c, "verify", "debian"))
+	sees(t, c, "dir\n")
+	_, job := allocate(t, c)
+	step := func() harness.Result {
+		return c.Run(harness.Alice, "srun", "--jobid="+job, "--jail=stored", "cat", marker, "/.gojail.version")
+	}
+	before := step()
+	require.Zero(t, before.Code, before)
+	versions := map[string]string{}
+	for _, format := range []string{"squashfs", "erofs"} {
+		id := buildVersion(t, c, debianImage(t, c, format+"\n"), "--as", format)
+		versions[format] = id
+		jailCommand(t, c, "switch", "debian", id)
+		sees(t, c, format+"\n")
+		requireOutput(t, id+"\n"+format, c.Run(harness.Alice, "srun", "-wn1", "--jail=stored", "sh", "-c",
+			`cat /.gojail.version; awk '$2 == "/" {print $3}' /proc/self/mounts`))
+		r := c.Run(harness.Alice, "srun", "-wn1", "--jail=stored", "touch", "/new")
+		assert.Contains(t, r.Stderr, "Read-only file system", r)
+		assert.Equal(t, "version "+id+" of jail debian is as it was built\n", jailCommand(t, c, "verify", "debian"))
+		assert.Contains(t, jailCommand(t, c, "ls"), "*"+id)
+		assert.Contains(t, c.Gojail("n1", "check").Stdout, "its template has version "+id+", the current one")
+		assert.Equal(t, before.Stdout, step().Stdout, "the job that runs")
+	}
 	jailCommand(t, c, "rollback", "debian")
-	sees(t, c, "first\n")
+	sees(t, c, "squashfs\n")
+	jailCommand(t, c, "rm", "debian", versions["erofs"], "--force")
+	jailCommand(t, c, "rollback", "debian")
+	sees(t, c, "dir\n")
 }
