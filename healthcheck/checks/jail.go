@@ -39,7 +39,7 @@ func jails(ctx context.Context, h *check.Host, s *check.Settings) check.Finding 
 	var p problems
 	before, limit := readJailState(h), jailLimit
 	if end, limited := ctx.Deadline(); limited {
-		limit = min(limit, time.Until(end)*4/5) // the rest is for the answer
+		limit = time.Until(end) * 4 / 5 // the rest is for the answer: a finding that was not given names neither jail nor storage
 	}
 	now := jailState{Memory: jailcheck.Watch(n, before.Memory, h.Now(), limit, func(f jailcheck.Finding) { judgeJail(&p, f) })}
 	if !h.DryRun {
@@ -71,8 +71,7 @@ func tellStore(ctx context.Context, h *check.Host, n jailcheck.Node) {
 	lease.Refresh(ctx, s, c, false)
 }
 
-// jailLimit is the time for the jails, less than the check's timeout: a finding that was not given names
-// neither jail nor storage.
+// jailLimit is the time for the jails where the check has no deadline.
 const jailLimit = 6500 * time.Millisecond
 
 // jailState is what the check of jails remembers.
