@@ -60,8 +60,8 @@ func (c *Cluster) StartSSHD(port, lines string, by ...string) error {
 	if r := c.Root(append(slices.Clone(by), "/usr/sbin/sshd", "-f", config, "-E", "/var/log/sshd-"+port+".log")...); r.Code != 0 {
 		return fmt.Errorf("cluster: sshd: %s", r)
 	}
-	answers := func() bool {
-		return strings.Contains(c.Root("ssh-keyscan", "-T", "1", "-p", port, "127.0.0.1").Stdout, "ssh-ed25519")
+	answers := func() bool { // an emulated machine takes seconds for a key; and sshd punishes who asks too often
+		return strings.Contains(c.Root("ssh-keyscan", "-T", "20", "-t", "ed25519", "-p", port, "127.0.0.1").Stdout, "ssh-ed25519")
 	}
 	if !Poll(Timeout, answers) {
 		return fmt.Errorf("cluster: sshd on port %s does not answer: %s", port, c.Root("cat", "/var/log/sshd-"+port+".log"))

@@ -79,12 +79,11 @@ const coldBound = 140
 // probeBound is what one probe of the storage may cost: its mounts and the way to the root.
 const probeBound = 8
 
-// What a run of the health check may ask of each storage once the caches have expired: one probe, and what has expired again by the
-// time of the look-up, since these caches are short and the processors emulated; and in the first run also what is needed to look
-// into the jail, whatever its size.
+// What a run of the health check may ask of each storage: one probe; and in the first run also what is needed to look into the
+// jail, whatever its size, of which an emulated machine asks some again, since these caches are short.
 const (
-	healthBound      = 3
-	healthWholeBound = 150
+	healthBound      = 1
+	healthWholeBound = 200
 )
 
 // TestRequests counts what each launch asks the server, and whose request each is: the
