@@ -35,7 +35,8 @@ func sharedLoginNode(t *testing.T, table string) *site {
 	require.Zero(t, s.Root("sh", "-ec", "cp "+conf+" /root/conf; sed -i s/^node=.*/node=login1/ "+conf).Code)
 	require.NoError(t, s.WriteConfig(configuration+table))
 	t.Cleanup(func() {
-		assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.listLogins() == "" }), "a sandbox stays after the last session: %s", s.listLogins())
+		// It ends after linger, or up to twice that.
+		assert.True(t, harness.Poll(2*harness.Timeout, func() bool { return s.listLogins() == "" }), "a sandbox stays after the last session: %s", s.listLogins())
 		assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("gojail-launcher login")) == 0 }), "%v", s.Find("gojail-launcher login"))
 		require.Zero(t, s.Root("mv", "/root/conf", conf).Code)
 		require.NoError(t, s.WriteConfig(configuration))
