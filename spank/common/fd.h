@@ -3,6 +3,7 @@
 #ifndef GOJAIL_FD_H
 #define GOJAIL_FD_H
 
+#include <sys/types.h>
 #include <unistd.h>
 
 static inline void close_fd(int *fd)
@@ -10,6 +11,15 @@ static inline void close_fd(int *fd)
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
+}
+
+/* Reads the beginning of a file as a string: "" where fd is -1 or cannot be read. Returns its length, or -1. */
+static inline ssize_t read_string(int fd, char *text, size_t size)
+{
+	ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	text[got < 0 ? 0 : got] = '\0';
+	return got;
 }
 
 /* Writes what nothing depends on: a failure does not matter. */

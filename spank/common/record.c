@@ -76,10 +76,9 @@ static int open_record(int dir, const char *name, struct record *record)
 {
 	char text[128], key[GOJAIL_KEY_LEN + 2], end;
 	int version, pid, fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
 	*record = (struct record){0};
-	text[got < 0 ? 0 : got] = '\0';
+	read_string(fd, text, sizeof(text));
 	if (sscanf(text, "%d %d %" SCNu64, &version, &pid, &record->start) != 3 || pid < 2)
 		goto none;
 	record->pid = pid; /* that of another version's, too: it is to be ended */

@@ -99,12 +99,10 @@ void site_read_summary(const struct node *node, char *field, size_t size)
 	static char text[4 * GOJAIL_PATH_MAX]; /* the line is among the first ones */
 	char path[GOJAIL_PATH_MAX + 16];
 	const char *line;
-	ssize_t got;
 
 	snprintf(path, sizeof(path), "%s/" GOJAIL_SITE, node->state);
 	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	got = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-	text[got < 0 ? 0 : got] = '\0';
+	read_string(fd, text, sizeof(text));
 	field[0] = '\0';
 	line = strstr(text, "\nsummary ");
 	if (line && line[strlen("\nsummary ")] != '-')

@@ -49,11 +49,10 @@ int find_job_cgroups(struct shared *list, int max)
 {
 	static char text[16384]; /* what is beyond it is not shown */
 	scoped_fd fd = open_own_proc("cgroup");
-	ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
 	char *at = text, *end;
 	int count = 0;
 
-	text[length < 0 ? 0 : length] = '\0';
+	read_string(fd, text, sizeof(text));
 	for (; count < max && (end = strchr(at, '\n')); at = end + 1) { /* ID:CONTROLLERS:PATH, cgroups(7) */
 		char *controllers = strchr(at, ':'), *path;
 
@@ -87,9 +86,8 @@ void note_job_cgroups(const struct node *node, const char *job)
 static void read_number(const char *path, char *text, size_t size)
 {
 	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? 0 : read(fd, text, size - 1);
 
-	text[got < 0 ? 0 : got] = '\0';
+	read_string(fd, text, size);
 	text[strspn(text, "0123456789")] = '\0';
 }
 

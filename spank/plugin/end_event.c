@@ -21,9 +21,8 @@
 void read_words(int dir, const char *name, char *text, size_t size)
 {
 	scoped_fd fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	ssize_t got = fd < 0 ? 0 : read(fd, text, size - 1);
 
-	text[got < 0 ? 0 : got] = '\0';
+	read_string(fd, text, size);
 	while (text[0] && strchr(" \n", text[strlen(text) - 1]))
 		text[strlen(text) - 1] = '\0';
 	for (char *at = text; (at = strpbrk(at, " \n")); at++)

@@ -17,10 +17,8 @@
 static ssize_t read_beginning(int process, const char *name, char *text, size_t size)
 {
 	scoped_fd fd = openat(process, name, O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
 
-	text[got < 0 ? 0 : got] = '\0';
-	return got;
+	return read_string(fd, text, size);
 }
 
 /* Finds "/SLUID/step_" in /proc/PID/cgroup. Returns the SLUID, or NULL. */

@@ -88,9 +88,8 @@ static pid_t find_sshd(void)
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)getsid(0));
 	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
-	text[got < 0 ? 0 : got] = '\0';
+	read_string(fd, text, sizeof(text));
 	field = strrchr(text, ')'); /* the process name before it may contain blanks and brackets, see proc_pid_stat(5) */
 	return field && sscanf(field, ") %*c %d", &parent) == 1 && parent > 1 ? parent : 0;
 }

@@ -17,10 +17,8 @@
 static ssize_t read_small(int dir, const char *path, char *text, size_t size)
 {
 	scoped_fd fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
 
-	text[got < 0 ? 0 : got] = '\0';
-	return got;
+	return read_string(fd, text, size);
 }
 
 /* Reports whether uid 0 of this process is uid 0 of the node: only the node's root can map all ids (user_namespaces(7)). */

@@ -31,9 +31,8 @@ static bool is_login(pid_t process)
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)process);
 	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
-	text[got < 0 ? 0 : got] = '\0';
+	read_string(fd, text, sizeof(text));
 	return strstr(text, "Name:\tlogin\n") == text && strstr(text, "\nUid:\t0\t0\t");
 }
 
