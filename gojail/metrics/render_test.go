@@ -38,7 +38,7 @@ func everything() *Facts {
 		sandboxes: map[sandboxKind]int{{"debian", sandboxActive}: 2, {"debian", sandboxGone}: 1, {"other", sandboxActive}: 1},
 		VFs: []VF{{Job: "17", Rail: "rail0", PCI: "0000:86:00.2", Netdev: "net1", RDMA: "mlx5_3", PF: "ens1", Number: "1",
 			Interface: map[string]uint64{"rx_bytes": 1, "tx_bytes": 2, "rx_packets": 3, "tx_packets": 4, "rx_dropped": 5, "tx_dropped": 6, "rx_errors": 7, "tx_errors": 8},
-			Ports:     map[string]map[string]uint64{"1": {"port_rcv_data": 10, "port_xmit_data": 20, "port_rcv_packets": 30, "port_xmit_packets": 40, "port_xmit_wait": 50}}},
+			Ports:     map[string]map[string]uint64{"1": {"port_rcv_data": 40, "port_xmit_data": 80, "port_rcv_packets": 30, "port_xmit_packets": 40, "port_xmit_wait": 50}}},
 			{Job: "99", Rail: "rail0", PCI: "0000:86:00.4", Netdev: "net1"}},
 		HeldVFs: []HeldVF{{"0000:86:00.2", "rail0", false}, {"0000:86:00.3", "rail0", true}, {"0000:86:00.4", "rail0", false}},
 		launches: map[string]state.Launches{

@@ -19,7 +19,7 @@ type VF struct {
 	Number string
 
 	Interface map[string]uint64            // counters by the names of sysfs; a missing one is unknown
-	Ports     map[string]map[string]uint64 // those of the ports of the RDMA device
+	Ports     map[string]map[string]uint64 // those of the ports of the RDMA device, data in bytes
 }
 
 // HeldVF is a VF that is not free.
@@ -32,29 +32,27 @@ type HeldVF struct {
 // counterFamily is a metric for a counter of sysfs.
 type counterFamily struct {
 	file   string
-	unit   float64 // of the file, in units of the metric
 	family metric.Family
 }
 
-// The counters of a VF's interface, and those of a port, which counts data in words of 4 bytes
-// (IBTA specification, PortCounters).
+// The counters of a VF's interface, and those of a port.
 var (
 	interfaceCounters = []counterFamily{
-		{"rx_bytes", 1, newCounter("gojail_job_network_receive_bytes_total", "Bytes that the job's VF received.", "job_id", "rail")},
-		{"tx_bytes", 1, newCounter("gojail_job_network_transmit_bytes_total", "Bytes that the job's VF sent.", "job_id", "rail")},
-		{"rx_packets", 1, newCounter("gojail_job_network_receive_packets_total", "Packets that the job's VF received.", "job_id", "rail")},
-		{"tx_packets", 1, newCounter("gojail_job_network_transmit_packets_total", "Packets that the job's VF sent.", "job_id", "rail")},
-		{"rx_dropped", 1, newCounter("gojail_job_network_receive_drop_total", "Received packets that were dropped.", "job_id", "rail")},
-		{"tx_dropped", 1, newCounter("gojail_job_network_transmit_drop_total", "Packets that were dropped instead of sent.", "job_id", "rail")},
-		{"rx_errors", 1, newCounter("gojail_job_network_receive_errs_total", "Errors in receiving.", "job_id", "rail")},
-		{"tx_errors", 1, newCounter("gojail_job_network_transmit_errs_total", "Errors in sending.", "job_id", "rail")},
+		{"rx_bytes", newCounter("gojail_job_network_receive_bytes_total", "Bytes that the job's VF received.", "job_id", "rail")},
+		{"tx_bytes", newCounter("gojail_job_network_transmit_bytes_total", "Bytes that the job's VF sent.", "job_id", "rail")},
+		{"rx_packets", newCounter("gojail_job_network_receive_packets_total", "Packets that the job's VF received.", "job_id", "rail")},
+		{"tx_packets", newCounter("gojail_job_network_transmit_packets_total", "Packets that the job's VF sent.", "job_id", "rail")},
+		{"rx_dropped", newCounter("gojail_job_network_receive_drop_total", "Received packets that were dropped.", "job_id", "rail")},
+		{"tx_dropped", newCounter("gojail_job_network_transmit_drop_total", "Packets that were dropped instead of sent.", "job_id", "rail")},
+		{"rx_errors", newCounter("gojail_job_network_receive_errs_total", "Errors in receiving.", "job_id", "rail")},
+		{"tx_errors", newCounter("gojail_job_network_transmit_errs_total", "Errors in sending.", "job_id", "rail")},
 	}
 	portCounters = []counterFamily{
-		{"port_rcv_data", 4, newCounter("gojail_job_rdma_port_data_received_bytes_total", "Bytes that the port of the job's RDMA device received.", "job_id", "rail", "device", "port")},
-		{"port_xmit_data", 4, newCounter("gojail_job_rdma_port_data_transmitted_bytes_total", "Bytes that the port of the job's RDMA device sent.", "job_id", "rail", "device", "port")},
-		{"port_rcv_packets", 1, newCounter("gojail_job_rdma_port_packets_received_total", "Packets that the port of the job's RDMA device received.", "job_id", "rail", "device", "port")},
-		{"port_xmit_packets", 1, newCounter("gojail_job_rdma_port_packets_transmitted_total", "Packets that the port of the job's RDMA device sent.", "job_id", "rail", "device", "port")},
-		{"port_xmit_wait", 1, newCounter("gojail_job_rdma_port_transmit_wait_total", "Ticks in which the port had data to send and sent none.", "job_id", "rail", "device", "port")},
+		{"port_rcv_data", newCounter("gojail_job_rdma_port_data_received_bytes_total", "Bytes that the port of the job's RDMA device received.", "job_id", "rail", "device", "port")},
+		{"port_xmit_data", newCounter("gojail_job_rdma_port_data_transmitted_bytes_total", "Bytes that the port of the job's RDMA device sent.", "job_id", "rail", "device", "port")},
+		{"port_rcv_packets", newCounter("gojail_job_rdma_port_packets_received_total", "Packets that the port of the job's RDMA device received.", "job_id", "rail", "device", "port")},
+		{"port_xmit_packets", newCounter("gojail_job_rdma_port_packets_transmitted_total", "Packets that the port of the job's RDMA device sent.", "job_id", "rail", "device", "port")},
+		{"port_xmit_wait", newCounter("gojail_job_rdma_port_transmit_wait_total", "Ticks in which the port had data to send and sent none.", "job_id", "rail", "device", "port")},
 	}
 )
 
@@ -67,13 +65,13 @@ func (s sink) addVF(f *Facts, v *VF) {
 	s.add(jobVF, 1, v.Job, user, v.Rail, v.PCI, v.Netdev, v.RDMA, v.PF, v.Number)
 	for _, c := range interfaceCounters {
 		if n, known := v.Interface[c.file]; known {
-			s.add(c.family, float64(n)*c.unit, v.Job, v.Rail)
+			s.add(c.family, float64(n), v.Job, v.Rail)
 		}
 	}
 	for port, counters := range v.Ports {
 		for _, c := range portCounters {
 			if n, known := counters[c.file]; known {
-				s.add(c.family, float64(n)*c.unit, v.Job, v.Rail, v.RDMA, port)
+				s.add(c.family, float64(n), v.Job, v.Rail, v.RDMA, port)
 			}
 		}
 	}

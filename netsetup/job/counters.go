@@ -17,11 +17,14 @@ import (
 )
 
 // Counters are the counters of a job's VF since its driver was bound, by the names of their files in sysfs.
-// A counter that the driver does not have is missing.
+// A counter that the driver does not have is missing. What a file counts in words is here in bytes.
 type Counters struct {
 	Interface map[string]uint64            // class/net/NAME/statistics
 	Ports     map[string]map[string]uint64 // class/infiniband/NAME/ports/N/counters, by port
 }
+
+// portWord is the size of what a port counts its data in, in bytes (IBTA specification, PortCounters).
+const portWord = 4
 
 // The counters that are read.
 var (
@@ -72,7 +75,13 @@ func readRailCounters(sys string, r *attach.RailNet) (c Counters, err error) {
 	ports := filepath.Join(sys, "class/infiniband", r.RDMA, "ports")
 	entries, _ := os.ReadDir(ports)
 	for _, e := range entries {
-		if counters := readCounterFiles(filepath.Join(ports, e.Name(), "counters"), portCounters); len(counters) > 0 {
+		counters := readCounterFiles(filepath.Join(ports, e.Name(), "counters"), portCounters)
+		for name := range counters {
+			if strings.HasSuffix(name, "_data") {
+				counters[name] *= portWord
+			}
+		}
+		if len(counters) > 0 {
 			c.Ports[e.Name()] = counters
 		}
 	}

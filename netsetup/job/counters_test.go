@@ -44,12 +44,13 @@ func TestCountersOfADevice(t *testing.T) {
 	}
 	write("class/net/net1/statistics/rx_bytes", "17\n")
 	write("class/net/net1/statistics/tx_bytes", "rubbish\n")
-	write("class/infiniband/mlx5_3/ports/1/counters/port_rcv_data", "18446744073709551615\n")
+	write("class/infiniband/mlx5_3/ports/1/counters/port_rcv_data", "4611686018427387903\n")
+	write("class/infiniband/mlx5_3/ports/1/counters/port_rcv_packets", "5\n")
 	write("class/infiniband/mlx5_3/ports/2/state", "4: ACTIVE\n")
 	require.NoError(t, os.Symlink("../../../0000:86:00.2", filepath.Join(sys, "class/net/net1/device")))
 	c, err := readRailCounters(sys, &attach.RailNet{Rail: "r", Name: "net1", PCI: "0000:86:00.2", RDMA: "mlx5_3"})
 	require.NoError(t, err)
-	assert.Equal(t, Counters{Interface: map[string]uint64{"rx_bytes": 17}, Ports: map[string]map[string]uint64{"1": {"port_rcv_data": 18446744073709551615}}}, c)
+	assert.Equal(t, Counters{Interface: map[string]uint64{"rx_bytes": 17}, Ports: map[string]map[string]uint64{"1": {"port_rcv_data": 18446744073709551612, "port_rcv_packets": 5}}}, c)
 	_, err = readRailCounters(sys, &attach.RailNet{Rail: "r", Name: "net1", PCI: "0000:86:00.3"})
 	assert.EqualError(t, err, "rail r: net1 is 0000:86:00.2, not 0000:86:00.3")
 }

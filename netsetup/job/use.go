@@ -28,9 +28,6 @@ func (t traffic) String() string {
 	return text
 }
 
-// portWord is the unit of the data counters of a port, in bytes (IBTA specification, PortCounters).
-const portWord = 4
-
 // noteCounters writes the counters of the job's VFs, by PCI address, to a file: they count from when the driver was bound, not
 // from the start of the job. VFs that the file has keep theirs: the job's network was attached before.
 func noteCounters(path string, namespace *os.File, rails []attach.RailNet) error {
@@ -93,8 +90,8 @@ func readUse(state, job, path string, namespace *os.File) (sum traffic, err erro
 func (c Counters) traffic() traffic {
 	u := traffic{Received: c.Interface["rx_bytes"], Sent: c.Interface["tx_bytes"], HasRDMA: len(c.Ports) > 0}
 	for _, port := range c.Ports {
-		u.RDMAReceived += port["port_rcv_data"] * portWord
-		u.RDMASent += port["port_xmit_data"] * portWord
+		u.RDMAReceived += port["port_rcv_data"]
+		u.RDMASent += port["port_xmit_data"]
 	}
 	return u
 }

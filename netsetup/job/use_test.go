@@ -58,7 +58,7 @@ func TestUseOfANamespace(t *testing.T) {
 
 func TestUseOfPorts(t *testing.T) {
 	counters := Counters{Interface: map[string]uint64{"rx_bytes": 1, "tx_bytes": 2},
-		Ports: map[string]map[string]uint64{"1": {"port_rcv_data": 10, "port_xmit_data": 20}, "2": {"port_rcv_data": 1}}}
+		Ports: map[string]map[string]uint64{"1": {"port_rcv_data": 40, "port_xmit_data": 80}, "2": {"port_rcv_data": 4}}}
 	sum := traffic{Sent: 7}
 	sum.add(counters.traffic(), traffic{Received: 1, Sent: 5, RDMASent: 30})
 	assert.Equal(t, traffic{Received: 0, Sent: 9, RDMAReceived: 44, RDMASent: 50, HasRDMA: true}, sum, "tx_bytes began again")
