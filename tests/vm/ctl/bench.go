@@ -29,11 +29,10 @@ func bench(ctx context.Context, release, pattern, pkg string) (int, error) {
 	if err := buildTests(ctx, pkg, binary); err != nil {
 		return 1, err
 	}
-	_, limit := readEnvironment()
 	r, err := vm.Run(ctx, vm.Options{
-		Release: release, Dir: strings.TrimSpace(string(dir)), Timeout: limit, Output: os.Stdout,
+		Release: release, Dir: strings.TrimSpace(string(dir)), Timeout: longTime, Output: os.Stdout,
 		Files:   map[string]string{filepath.Base(binary): binary},
-		Command: []string{path.Join(vm.Share, filepath.Base(binary)), "-test.run=^$", "-test.bench=" + pattern, "-test.benchtime=1x", "-test.timeout=" + limit.String()},
+		Command: []string{path.Join(vm.Share, filepath.Base(binary)), "-test.run=^$", "-test.bench=" + pattern, "-test.benchtime=1x", "-test.timeout=" + longTime.String()},
 	})
 	return r.Code, err
 }

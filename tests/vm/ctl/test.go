@@ -22,7 +22,7 @@ import (
 // testTime is the limit of one package's tests; they print where they hang a little earlier.
 const testTime = 40 * time.Minute
 
-// longTime is that limit where GOJAIL_ESCAPE asks for the races with all their rounds.
+// longTime is that limit for benchmarks, and where GOJAIL_ESCAPE asks for the races with all their rounds.
 const longTime = 6 * time.Hour
 
 // passed are the variables of this machine that the tests of the guest get (tests/escape, tests/slurm).
