@@ -75,7 +75,7 @@ help: ## list the targets
 $(SHIM): $(SHIM_SRCS) $(C_HDRS) Makefile internal/version/VERSION
 	@mkdir -p $(@D)
 	@echo '#include <slurm/spank.h>' | $(CC) $(CPPFLAGS) -fsyntax-only -xc - 2>/dev/null || \
-		{ echo "$(CC) finds no slurm/spank.h: install libslurm-dev (RPM: slurm-devel), or name its place: make CPPFLAGS=-I/opt/slurm/include"; exit 1; }
+		{ echo "$(CC) finds no slurm/spank.h: install libslurm-dev (of SchedMD: slurm-smd-dev; RPM: slurm-devel), or name its place: make CPPFLAGS=-I/opt/slurm/include"; exit 1; }
 	@echo "building $@"
 	$(Q)$(CC) $(CPPFLAGS) -DGOJAIL_RELEASE='"$(VERSION)"' $(CFLAGS) -shared $(LDFLAGS) $(SHIM_LDFLAGS) -o $@ $(SHIM_SRCS)
 

@@ -31,7 +31,7 @@ if [ ${#missing[@]} -gt 0 ]; then
 	fi
 	log=$(mktemp)
 	export DEBIAN_FRONTEND=noninteractive
-	install=(apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${missing[@]}")
+	install=(apt-get -o DPkg::Lock::Timeout=120 install -y --no-remove --no-install-recommends "${missing[@]}")
 	if ! { "${install[@]}" || { apt-get update && "${install[@]}"; }; } >"$log" 2>&1 </dev/null; then
 		tail -20 "$log" >&2
 		echo "deps: apt-get could not install ${missing[*]} (whole log: $log)" >&2

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -120,11 +121,20 @@ func run[T any](ctx context.Context, c *Commands, read func(io.Reader) (T, error
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return result, &TimeoutError{name, c.Timeout}
 	}
-	var failed *command.ExitError
-	if readErr != nil && (err == nil || errors.As(err, &failed) && failed.Stderr == "") {
+	if readErr != nil && (err == nil || failedSilently(err)) {
 		err = readErr
 	}
 	return result, err
+}
+
+// failedSilently reports whether a command was run and failed without a message.
+func failedSilently(err error) bool {
+	var failed *command.ExitError
+	if !errors.As(err, &failed) {
+		return false
+	}
+	var status *exec.ExitError // missing where the command could not be run
+	return failed.Stderr == "" && errors.As(failed.Err, &status)
 }
 
 // TimeoutError reports a command that did not end in time and was killed.

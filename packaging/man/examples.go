@@ -92,7 +92,7 @@ func writeEntry(p *page, e entry, header string) {
 			p.prose(e.text)
 		}
 		if len(e.lines) > 1 {
-			p.code(e.lines)
+			p.code(e.lines[1:])
 		}
 	case e.lines == nil:
 		p.prose(e.text)

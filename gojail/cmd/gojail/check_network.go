@@ -107,12 +107,14 @@ func (c networkCheck) checkVFs(cfg *config.Config, h hardware) {
 // network.toml.
 func listNodePools(cfg *config.Config) []*config.Pool {
 	var pools []*config.Pool
+	hasRail := false
 	for _, rail := range cfg.Rails {
 		if rail.Policy.AppliesTo(cfg.Node) {
+			hasRail = true
 			pools = append(pools, rail.Pools...)
 		}
 	}
-	if cfg.Control.Pool != nil {
+	if hasRail && cfg.Control.Pool != nil {
 		pools = append(pools, cfg.Control.Pool)
 	}
 	slices.SortStableFunc(pools, func(a, b *config.Pool) int { return a.Line - b.Line })

@@ -25,8 +25,9 @@ before you change the number of VFs: Slurm identifies a VF by its position.
 GPUs are named as AutoDetect=nvml names them; where gres.conf has AutoDetect,
 omit their lines.`,
 		Example: `  gojail gres
-  srun -N8 gojail gres | grep '^NodeName.*File=' >>/etc/slurm/gres.conf`,
-		Args: cobra.NoArgs,
+  for n in $(scontrol show hostnames 'gpu[01-08]'); do ssh $n gojail gres; done |
+    grep '^NodeName.*File=' >>/etc/slurm/gres.conf`,
+		Args: takeNoArgument("it prints this node's lines"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := n.loadNetwork()
 			if err != nil {

@@ -43,7 +43,7 @@ counts as none, unless Slurm reports that the node is up.`,
 		Example: `  gojail jail gc
   gojail jail gc debian --keep 0
   gojail jail gc --except login[1-2] --json | jq '.jails[].removed'`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              takeUpToOneArgument("the name of a jail"),
 		ValidArgsFunction: j.completeStored,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if keep < 0 {

@@ -44,7 +44,7 @@ NODES and JOBS count what uses a version according to the leases of the nodes;
 --json has their names. Leases older than a day do not count.`,
 		Example: `  gojail jail ls
   gojail jail ls debian --json | jq '.jails[].versions[].digest'`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              takeUpToOneArgument("the name of a jail"),
 		ValidArgsFunction: j.completeStored,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			list, err := j.listStored(args)

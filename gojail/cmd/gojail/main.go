@@ -7,6 +7,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,6 +40,9 @@ func main() {
 			if os.Geteuid() == 0 {
 				line = check.ForAdministrator(line)
 			}
+			if strings.HasPrefix(line, "unknown command ") {
+				line += "; see: gojail --help"
+			}
 			fmt.Fprintln(os.Stderr, "gojail:", line)
 		}
 		os.Exit(1)
@@ -66,7 +70,10 @@ First steps:
   3. gojail check         find what would make a job fail, on each node
   4. gojail run NAME      run a shell in the jail, without Slurm
   5. write plugstack.conf on all nodes and submit hosts (plugstack.conf.example)
-  6. restart slurmd on the nodes`,
+  6. restart slurmd on the nodes
+  7. once all nodes have gojail, add Prolog=/usr/lib/gojail/prolog-1 to slurm.conf
+
+The whole procedure is docs/install.md, in /usr/share/doc/gojail of the package.`,
 		Version:           formatVersion(),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
@@ -74,6 +81,9 @@ First steps:
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return n.fillDefaults(cmd) },
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see: %s --help", err, cmd.CommandPath())
+	})
 	flags := root.PersistentFlags()
 	flags.StringVar(&n.Config, "config", contract.DefaultConfig, "the configuration file")
 	flags.StringVar(&n.network, "network", "", "the configuration file of jobs' networks (default: network.toml beside --config)")
@@ -150,7 +160,13 @@ func isCompletion(cmd *cobra.Command) bool {
 }
 
 // loadConfig reads and checks gojail.toml.
-func (n *localNode) loadConfig() (*config.Config, error) { return node.Load(n.Config, n.Node.Name) }
+func (n *localNode) loadConfig() (*config.Config, error) {
+	c, err := node.Load(n.Config, n.Node.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; copy gojail.toml.example there, or name another file with --config", err)
+	}
+	return c, err
+}
 
 // loadJail loads the configuration and finds one jail in it.
 func (n *localNode) loadJail(name string) (*config.Config, *config.Jail, error) {
@@ -179,6 +195,16 @@ func takeNoArgument(why string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return fmt.Errorf("%s takes no argument: %s", cmd.CommandPath(), why)
+		}
+		return nil
+	}
+}
+
+// takeUpToOneArgument refuses more than one argument, which what describes.
+func takeUpToOneArgument(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return fmt.Errorf("%s takes one argument at most: %s; see: %[1]s --help", cmd.CommandPath(), what)
 		}
 		return nil
 	}

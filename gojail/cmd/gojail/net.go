@@ -51,7 +51,7 @@ On the node, as root: the same data as recorded when the job's network was
 attached, for one job or for all.`,
 		Example: `  srun --jail=debian --jail-net=compute /run/gojail/bin/gojail net show
   gojail net show 4711 --json`,
-		Args:        cobra.MaximumNArgs(1),
+		Args:        takeUpToOneArgument("a job"),
 		Annotations: map[string]string{"anybody": "yes"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var networks []jobNetwork

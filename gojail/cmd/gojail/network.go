@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -48,7 +49,13 @@ func (n *localNode) networkPath() string {
 }
 
 // loadNetwork reads and checks network.toml.
-func (n *localNode) loadNetwork() (*config.Config, error) { return config.Load(n.network, n.Name) }
+func (n *localNode) loadNetwork() (*config.Config, error) {
+	c, err := config.Load(n.network, n.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; copy network.toml.example there, or name another file with --network", err)
+	}
+	return c, err
+}
 
 // networkState returns the state directory of package attach, which need not exist.
 func (n *localNode) networkState() string { return attach.StateDir(n.State) }

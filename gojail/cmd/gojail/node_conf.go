@@ -40,7 +40,7 @@ names that are not gojail's are left out; of GPUs only NVIDIA's are counted. The
 exit code is 1 if there is a difference.`,
 		Example: `  slurmd -Z --conf "$(gojail node-conf)"
   gojail node-conf --check`,
-		Args: cobra.NoArgs,
+		Args: takeNoArgument("it is about this node"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			own, err := n.describeNode(cmd)
 			if err != nil {

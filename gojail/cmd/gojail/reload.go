@@ -25,7 +25,7 @@ the jail's root.
 Without a name: all jails. Running jobs keep their sandboxes.`,
 		Example: `  gojail reload
   gojail reload debian`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              takeUpToOneArgument("the name of a jail"),
 		ValidArgsFunction: n.completeJailNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			state, err := state.OpenState(n.State)

@@ -34,7 +34,7 @@ different --jail-mount in its steps, has several sandboxes; name one of them.`,
 		Example: `  gojail spec debian
   gojail spec --job 4711
   gojail spec debian | jq -r '.mounts[] | .destination + " <- " + .source'`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              takeUpToOneArgument("the name of a jail"),
 		ValidArgsFunction: n.completeJailNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := strings.Join(args, "")

@@ -19,7 +19,7 @@ func newVersionCommand() *cobra.Command {
 		Long: `Prints the version of this command, and of the contract between the plugin and
 the library, which must be equal in all parts on a node.`,
 		Example:     `  gojail version`,
-		Args:        cobra.NoArgs,
+		Args:        takeNoArgument("it prints the version"),
 		Annotations: map[string]string{"anybody": "yes"},
 		Run: func(cmd *cobra.Command, _ []string) {
 			fmt.Fprintln(cmd.OutOrStdout(), formatVersion())

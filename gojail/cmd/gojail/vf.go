@@ -51,7 +51,7 @@ nodes names the node, or where no policy matches although a card has SR-IOV:
 nodes lists the nodes that a policy is for.`,
 		Example: `  gojail vf apply --dry-run
   gojail vf apply`,
-		Args: cobra.NoArgs,
+		Args: takeNoArgument("it applies network.toml"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dry {
 				return n.printPlan(cmd)

@@ -31,7 +31,7 @@ topo), its rail, the job that has it, and its state:
   none of N    a card that could have N VFs`,
 		Example: `  gojail vf ls
   gojail vf ls --json | jq -r '.vfs[] | select(.state == "quarantined") | .pci'`,
-		Args: cobra.NoArgs,
+		Args: takeNoArgument("it lists all VFs"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			rows, err := n.listVFs(cmd)
 			if err != nil {

@@ -33,7 +33,7 @@ node if all checks are good; forget itself changes nothing in Slurm.`,
 				return newUnknownCheckError(args[0])
 			}
 			if os.Geteuid() != 0 {
-				return errors.New("needs root")
+				return errors.New("gojail-healthcheck forget must be run as root")
 			}
 			c, err := n.loadConfig(cmd)
 			if err != nil {

@@ -61,7 +61,7 @@ type ncclReport interface {
 
 func (n *node) runNCCL(cmd *cobra.Command, want nccl.Selection, dry, json bool) error {
 	if os.Geteuid() != 0 {
-		return errors.New("needs root")
+		return errors.New("gojail-healthcheck nccl must be run as root")
 	}
 	c, err := n.loadConfig(cmd)
 	if err != nil {

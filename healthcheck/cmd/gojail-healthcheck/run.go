@@ -28,7 +28,7 @@ import (
 func (n *node) runHealthCheck(cmd *cobra.Command) error {
 	began := time.Now()
 	if os.Geteuid() != 0 {
-		return errors.New("needs root")
+		return errors.New("gojail-healthcheck must be run as root")
 	}
 	c, err := n.loadConfig(cmd)
 	if err != nil {
