@@ -13,4 +13,6 @@
 // agent on a serial port (package wire), which needs neither network nor Slurm.
 //
 // The tests share one site, and each leaves it as it was. GOJAIL_SITE_KEEP=1 keeps the disks and consoles below build/vm.
+// GOJAIL_SITE_HOLD=1 leaves the machines on after the tests, and prints the value of GOJAIL_SITE with which another run of
+// the tests uses them.
 package site

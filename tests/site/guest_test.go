@@ -44,12 +44,28 @@ func (r result) String() string {
 
 // switchOn starts the machine's QEMU.
 func (g *guest) switchOn() error {
-	ctx, cut := context.WithCancel(g.site.power)
-	g.cut = cut
-	var err error
-	if g.ended, err = g.site.machines.Start(ctx, g.machine); err != nil {
+	if g.site.holder != "" {
+		if err := g.site.askHolder("on " + g.machine.Name); err != nil {
+			return err
+		}
+		return g.dial()
+	}
+	if err := g.startMachine(); err != nil {
 		return err
 	}
+	return g.dial()
+}
+
+// startMachine starts the machine's QEMU in this process.
+func (g *guest) startMachine() (err error) {
+	ctx, cut := context.WithCancel(g.site.power)
+	g.cut = cut
+	g.ended, err = g.site.machines.Start(ctx, g.machine)
+	return err
+}
+
+// dial connects to the machine's agent.
+func (g *guest) dial() error {
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		conn, err := net.Dial("unix", g.agentPath())
 		if err == nil {
@@ -67,6 +83,16 @@ func (g *guest) switchOn() error {
 
 func (g *guest) agentPath() string {
 	return filepath.Join(g.site.machines.Dir, g.machine.Name+".agent")
+}
+
+// cutPower kills the machine's QEMU.
+func (g *guest) cutPower() error {
+	if g.site.holder != "" {
+		return g.site.askHolder("cut " + g.machine.Name)
+	}
+	g.cut()
+	<-g.ended
+	return nil
 }
 
 // read distributes what the agent says until the connection ends, or another boot: what ran before has no answer then.
@@ -145,13 +171,13 @@ func (g *guest) start(user, script string) <-chan wire.Reply {
 	return waiting
 }
 
-// run runs a script as a user, "" is root, at most ten minutes.
+// run runs a script as a user, "" is root, at most half an hour.
 func (g *guest) run(user, script string) result {
 	where := g.machine.Name
 	if user != "" {
 		where = user + "@" + where
 	}
-	const limit = 10 * time.Minute
+	const limit = 30 * time.Minute
 	select {
 	case reply := <-g.start(user, script):
 		return result{reply, where, script}

@@ -29,7 +29,7 @@ func (s *site) inventory() map[string]string {
 	all := map[string]string{}
 	for _, g := range s.nodes() {
 		last := ""
-		poll(3*time.Minute, func() bool {
+		poll(6*time.Minute, func() bool {
 			r := g.run("", left)
 			settled := r.Stdout == last && !strings.Contains(last, "process ") && !strings.Contains(last, "cgroup ")
 			last = r.Stdout

@@ -24,7 +24,7 @@ func requireOutput(t *testing.T, r result, lines ...string) {
 
 // runInJail runs a job of one step on a node, or on both ("n[1-2]").
 func (s *site) runInJail(nodes, script string) result {
-	return s.head.run("alice", fmt.Sprintf("timeout 240 srun -Q -w '%s' --ntasks-per-node=1 sh -c '%s'", nodes, script))
+	return s.head.run("alice", fmt.Sprintf("timeout 600 srun -Q -w '%s' --ntasks-per-node=1 sh -c '%s'", nodes, script))
 }
 
 // job is a batch job that runs a step, waits for a file, and runs another step.
@@ -47,7 +47,7 @@ echo done
 	r := s.head.run("alice", "cat >waits <<'EOF'\n"+script+"EOF\nsbatch --parsable -w "+node+" "+strings.Join(options, " ")+" waits")
 	require.Zero(t, r.Code, r)
 	j := &job{s, strings.TrimSpace(r.Stdout), 1}
-	require.True(t, poll(3*time.Minute, func() bool { return s.head.run("alice", "test -e begun-"+j.id).Code == 0 }), "%v", j.describe())
+	require.True(t, poll(10*time.Minute, func() bool { return s.head.run("alice", "test -e begun-"+j.id).Code == 0 }), "%v", j.describe())
 	return j
 }
 
@@ -61,7 +61,7 @@ func (j *job) requireGoesOn(t *testing.T) {
 
 // waitEnd waits for the job's end, and returns its state.
 func (j *job) waitEnd() (state string) {
-	poll(4*time.Minute, func() bool {
+	poll(15*time.Minute, func() bool {
 		state = strings.TrimSpace(j.site.head.run("", "scontrol show job "+j.id+" | grep -o 'JobState=[A-Z_]*' | cut -d= -f2").Stdout)
 		return state != "" && state != "RUNNING" && state != "PENDING" && state != "COMPLETING" && state != "CONFIGURING"
 	})
@@ -85,7 +85,7 @@ func TestJobInAJail(t *testing.T) {
 	both := s.submitJob(t, "n[1-2]", "-N2")
 	both.nodes = 2
 	both.requireGoesOn(t)
-	assert.True(t, poll(time.Minute, func() bool {
+	assert.True(t, poll(3*time.Minute, func() bool {
 		return strings.Contains(s.head.run("", "sacct -nXP -u alice -o JobName,State").Stdout, "waits|COMPLETED\n")
 	}), "%v", s.head.run("", "sacct -X"))
 }

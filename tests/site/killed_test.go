@@ -18,7 +18,7 @@ func (g *guest) kill(t *testing.T, unit string) {
 		r = g.run("", "systemctl start slurmdbd")
 		require.Zero(t, r.Code, r)
 	}
-	require.True(t, poll(2*time.Minute, func() bool {
+	require.True(t, poll(6*time.Minute, func() bool {
 		return g.run("", "systemctl is-active "+unit).Stdout == "active\n"
 	}), "%v", g.run("", "systemctl status "+unit))
 }
@@ -43,7 +43,7 @@ func TestDaemonsKilled(t *testing.T) {
 	// further jobs have the new one.
 	t.Run("munge", func(t *testing.T) {
 		step := s.head.start("alice", "srun -Q -w n1 sh -c 'touch begun-munge; until [ -e go-munge ]; do sleep 1; done; cat "+marker+"'")
-		require.True(t, poll(2*time.Minute, func() bool { return s.head.run("alice", "test -e begun-munge").Code == 0 }))
+		require.True(t, poll(6*time.Minute, func() bool { return s.head.run("alice", "test -e begun-munge").Code == 0 }))
 		s.n1.kill(t, "munge")
 		requireOutput(t, s.runInJail("n1", "cat "+marker), "debian")
 		require.Zero(t, s.head.run("alice", "touch go-munge").Code)

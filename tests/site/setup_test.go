@@ -59,6 +59,9 @@ drain = false
 timeout = "25s"
 `
 
+// emulatedMetrics gives gojail-metrics the time that a program needs on an emulated machine.
+var emulatedMetrics = write("/etc/systemd/system/gojail-metrics.service.d/emulated.conf", "[Service]\nTimeoutStartSec=5min\n") + "systemctl daemon-reload\n"
+
 // write returns the script that writes a file.
 func write(path, text string) string {
 	return fmt.Sprintf("mkdir -p $(dirname %[1]s) && cat >%[1]s <<'EOF'\n%[2]sEOF\n", path, text)
@@ -102,7 +105,7 @@ var installation = []step{
 	{"health.md, Set up 2", (*site).nodes, write("/etc/gojail/health.toml", healthConf)},
 	{"Enable the plugin 5", (*site).controllers, "systemctl restart slurmctld"},
 	{"Enable the plugin 5", (*site).nodes, "systemctl restart slurmd"},
-	{"metrics.md, Set up 2", (*site).nodes, "systemctl enable -q --now gojail-metrics.timer"},
+	{"metrics.md, Set up 2", (*site).nodes, emulatedMetrics + "systemctl enable -q --now gojail-metrics.timer"},
 	{"metrics.md, Metrics of the cluster", (*site).onlyHead, "systemctl enable -q --now gojail-exporter"},
 }
 
@@ -151,7 +154,7 @@ func (s *site) bringUp(t *testing.T) error {
 	}
 	log("systemd is up")
 	// The first slurmctld of a cluster ends where slurmdbd does not answer yet, which makes its tables just now.
-	if !poll(3*time.Minute, func() bool { return s.head.run("", "timeout 30 sacctmgr -nP show cluster").Code == 0 }) {
+	if !poll(10*time.Minute, func() bool { return s.head.run("", "timeout 60 sacctmgr -nP show cluster").Code == 0 }) {
 		return fmt.Errorf("slurmdbd does not answer: %v", s.head.run("", "journalctl -n 60 --no-pager -u slurmdbd -u mariadb -u munge"))
 	}
 	for _, g := range s.controllers() {
@@ -191,7 +194,7 @@ func (s *site) listNodes() string {
 
 // waitForCluster waits until both nodes are idle.
 func (s *site) waitForCluster() error {
-	if poll(10*time.Minute, func() bool { return s.listNodes() == "n1 idle n2 idle\n" }) {
+	if poll(15*time.Minute, func() bool { return s.listNodes() == "n1 idle n2 idle\n" }) {
 		return nil
 	}
 	return fmt.Errorf("the nodes are not idle: %s%v\n%v\n%v", s.listNodes(),

@@ -31,6 +31,8 @@ type site struct {
 	power        context.Context // of all machines
 	stop         context.CancelFunc
 	head, n1, n2 *guest
+
+	holder string // of a site that another process holds: where it listens
 }
 
 // common is the site that all tests share, each of which leaves it as it was.
@@ -47,6 +49,9 @@ func sharedSite(t *testing.T) *site {
 		}
 	}
 	s := common.Get(t, func() (*site, error) {
+		if dir := os.Getenv("GOJAIL_SITE"); dir != "" {
+			return attach(dir)
+		}
 		s, err := newSite()
 		if err == nil {
 			err = s.bringUp(t)
@@ -88,7 +93,7 @@ func newSite() (*site, error) {
 		if err := runHere("cp", "--sparse=always", filepath.Join(repository, "build/cache/site", m.disk+".ext4"), disk); err != nil {
 			return s, err
 		}
-		g := &guest{site: s, machine: vm.Machine{Name: m.name, Disk: disk, Memory: m.memory, Cards: m.cards}, waiting: map[int]chan wire.Reply{}, booted: make(chan struct{})}
+		g := newGuest(s, vm.Machine{Name: m.name, Disk: disk, Memory: m.memory, Cards: m.cards})
 		g.machine.Arguments = append(vm.ShareDirectory("site", share),
 			"-netdev", "stream,id=net,server=off,addr.type=unix,addr.path="+s.hub.path+",reconnect-ms=1000",
 			"-device", "virtio-net-pci,netdev=net,romfile=,mac=52:54:00:00:00:"+m.ident,
@@ -129,8 +134,16 @@ func runHere(args ...string) error {
 	return nil
 }
 
-// Stop switches all machines off.
+// Stop switches all machines off, unless they are another process's.
 func (s *site) Stop() error {
+	if s.holder != "" {
+		return nil
+	}
+	if os.Getenv("GOJAIL_SITE_HOLD") != "" {
+		if err := s.hold(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
 	s.stop()
 	for _, g := range s.guests() {
 		if g != nil && g.ended != nil {

@@ -23,7 +23,7 @@ func TestUnits(t *testing.T) {
 		r = g.run("", "gojail check")
 		assert.NotContains(t, r.Stdout, "FAIL", r)
 		// A check that had no answer in time on a busy emulated machine is asked again.
-		assert.True(t, poll(3*time.Minute, func() bool { r = g.run("", "gojail-healthcheck --dry-run"); return r.Code >= 0 && r.Code < 2 }), "%v", r)
+		assert.True(t, poll(10*time.Minute, func() bool { r = g.run("", "gojail-healthcheck --dry-run"); return r.Code >= 0 && r.Code < 2 }), "%v", r)
 		r = g.run("", "ls /sys/class/net/*/device/physfn -d | wc -l; ls /dev/gojail | wc -l")
 		assert.Equal(t, "2\n2\n", r.Stdout, r)
 
@@ -31,10 +31,10 @@ func TestUnits(t *testing.T) {
 		const written = "sed -n 's/^gojail_metrics_time_seconds{.*} //p' /var/lib/gojail-metrics/node-exporter/gojail-$(hostname).prom"
 		first := g.run("", written)
 		require.NotEmpty(t, first.Stdout, first)
-		assert.True(t, poll(2*time.Minute, func() bool { r := g.run("", written); return r.Stdout != "" && r.Stdout != first.Stdout }), "%v", g.run("", "systemctl list-timers; journalctl --no-pager -n 20 -u gojail-metrics"))
+		assert.True(t, poll(6*time.Minute, func() bool { r := g.run("", written); return r.Stdout != "" && r.Stdout != first.Stdout }), "%v", g.run("", "systemctl list-timers; journalctl --no-pager -n 20 -u gojail-metrics"))
 	}
 	const page = `exec 3<>/dev/tcp/127.0.0.1/9948 && printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3 && cat <&3`
-	assert.True(t, poll(2*time.Minute, func() bool {
+	assert.True(t, poll(6*time.Minute, func() bool {
 		return s.head.run("", page+` | grep -q 'node="n2"'`).Code == 0
 	}), "%v", s.head.run("", page+" | head -40; systemctl status gojail-exporter"))
 }
