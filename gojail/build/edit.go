@@ -48,10 +48,11 @@ func Edit(ctx context.Context, jail *store.Jail, r Request, change func(ctx cont
 	})
 }
 
-// copyVersion copies or unpacks a version to a directory. If the file system supports reflinks, a copy shares its blocks.
+// copyVersion copies or unpacks a version to a directory. If the file system supports reflinks, a copy shares its blocks;
+// before Linux 5.18 it does not, because cp reads the version by a mount of its own.
 func copyVersion(ctx context.Context, from, format, to string) error {
 	args := map[string][]string{
-		store.FormatDir:      {"cp", "--archive", "--reflink=auto", "--one-file-system", "--no-target-directory", from, to},
+		store.FormatDir:      {"cp", "--archive", "--reflink=auto", "--one-file-system", "--no-target-directory", ".", to},
 		store.FormatSquashfs: {"unsquashfs", "-quiet", "-no-progress", "-dest", to, from},
 		store.FormatEROFS:    {"fsck.erofs", "--extract=" + to, "--preserve", from},
 	}[format]
@@ -59,6 +60,14 @@ func copyVersion(ctx context.Context, from, format, to string) error {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = said, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if format == store.FormatDir {
+		view, err := openView(from)
+		if err != nil {
+			return fmt.Errorf("cannot copy the version: %w", err)
+		}
+		defer view.Close()
+		cmd.Dir = fmt.Sprintf("/proc/self/fd/%d", view.Fd())
+	}
 	switch err := cmd.Run(); {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

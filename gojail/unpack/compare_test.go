@@ -144,3 +144,14 @@ func FuzzCompare(f *testing.F) {
 		Compare(strings.NewReader(was), strings.NewReader(is), func(d Difference) { _ = d.String() })
 	})
 }
+
+// TestListDoesNotFollowLinks: users may exchange files of a version while it is verified.
+func TestListDoesNotFollowLinks(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink("/", filepath.Join(dir, "link")))
+	require.NoError(t, unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
+	for _, name := range []string{"link", "fifo"} {
+		_, err := readNames(filepath.Join(dir, name))
+		require.ErrorContains(t, err, "not a directory")
+	}
+}

@@ -38,9 +38,10 @@ func (s *stripper) stripPath(full string) error {
 	return err
 }
 
-// readNames returns the names in a directory.
+// readNames returns the names in a directory. It follows no symbolic link, and does not wait at a FIFO: users may exchange
+// files of a version while it is verified.
 func readNames(dir string) ([]string, error) {
-	d, err := os.Open(dir)
+	d, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the directory %s: %w", quoteName(dir), errors.Unwrap(err))
 	}
