@@ -76,12 +76,12 @@ func TestLeasesAreHostileInput(t *testing.T) {
 		`version.json: is damaged: invalid version "../1"`, "long.json: is damaged: invalid text", "fifo.json: is not a regular file", "link.json: too many levels of symbolic links", "dir.json: is not a regular file"} {
 		assert.Contains(t, all, want)
 	}
-	u, err := s.Survey(nil, DefaultExpiry)
+	u, err := s.Survey(Cluster{}, DefaultExpiry)
 	require.NoError(t, err)
 	assert.Len(t, u.doubts, 9, "what is damaged may use any version")
 
 	require.NoError(t, os.Chmod(dir, 0o777))
-	_, err = s.Survey(nil, DefaultExpiry)
+	_, err = s.Survey(Cluster{}, DefaultExpiry)
 	require.ErrorContains(t, err, "is not a directory that only its owner may write to")
 }
 
@@ -96,7 +96,7 @@ func TestTidy(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, nil, 0o644))
 	}
 	require.NoError(t, os.Chtimes(left, now, now.Add(-25*time.Hour)))
-	u, err := s.Survey([]Node{{Name: "up"}}, DefaultExpiry)
+	u, err := s.Survey(Cluster{Nodes: []Node{{Name: "up"}}}, DefaultExpiry)
 	require.NoError(t, err)
 	require.NoError(t, s.Tidy(u, DefaultExpiry))
 	names, err := filepath.Glob(filepath.Join(s.dir, nodesDir, "[^.]*"))
@@ -182,13 +182,59 @@ func TestRefusal(t *testing.T) {
 			test.write(t, j)
 			v, err := j.Version("1")
 			require.NoError(t, err)
-			u, err := j.store().Survey(test.nodes, DefaultExpiry)
+			u, err := j.store().Survey(Cluster{Nodes: test.nodes}, DefaultExpiry)
 			require.NoError(t, err)
 			u.margin = clockResolution // also where the tests' directory is on a network
 			if err = u.Refuse(j, v); test.want == "" {
 				require.NoError(t, err)
 			} else {
 				require.ErrorContains(t, err, test.want)
+			}
+		})
+	}
+}
+
+// TestSurveyOfTwoClusters: the nodes of two clusters have the same names, and cluster a is asked.
+func TestSurveyOfTwoClusters(t *testing.T) {
+	ctx := context.Background()
+	const old = DefaultExpiry + time.Hour
+	for name, test := range map[string]struct {
+		node   Node
+		leases map[string]time.Duration // by cluster, the age of the lease of n1
+		want   string
+	}{
+		"the other one's lease is not this one's": {Node{Name: "n1"}, map[string]time.Duration{"b": 0}, "node n1 has never written a lease; run gojail sweep there"},
+		"the node is down in this one alone":      {Node{Name: "n1", Down: true}, map[string]time.Duration{"a": old, "b": 0}, "in use on n1@b (job 1)"},
+		"the cluster was renamed":                 {Node{Name: "n1"}, map[string]time.Duration{"a": 0, "b": old}, ""},
+		"slurm.conf was missing once":             {Node{Name: "n1"}, map[string]time.Duration{"a": 0, "": old}, ""},
+		"both are up":                             {Node{Name: "n1"}, map[string]time.Duration{"a": 0, "b": 0}, "in use on n1@b (job 1)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newJail(t)
+			j.mustPublish(t, "1", "2")
+			_, err := j.SwitchTo(ctx, "2", "me")
+			require.NoError(t, err)
+			for cluster, age := range test.leases {
+				l := &Lease{Node: "n1", Cluster: cluster, Asked: time.Now().Add(2*time.Second - age)}
+				if cluster == "b" && test.want != "" && len(test.leases) > 1 {
+					l.Uses = []Use{{"1", "job 1"}}
+				}
+				require.NoError(t, j.store().WriteLease(l))
+			}
+			v, err := j.Version("1")
+			require.NoError(t, err)
+			u, err := j.store().Survey(Cluster{"a", []Node{test.node}}, DefaultExpiry)
+			require.NoError(t, err)
+			u.margin = clockResolution // also where the tests' directory is on a network
+			if err = u.Refuse(j, v); test.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, test.want)
+			}
+			require.NoError(t, j.store().Tidy(u, DefaultExpiry))
+			for cluster, age := range test.leases {
+				_, err := os.Stat(filepath.Join(j.store().dir, nodesDir, (&Lease{Node: "n1", Cluster: cluster}).file()))
+				assert.Equal(t, age == 0, err == nil, "cluster %q", cluster)
 			}
 		})
 	}
@@ -208,7 +254,7 @@ func TestCollect(t *testing.T) {
 	}
 	j.lease(t, "n1", 2*time.Second, Use{"4", "job 7"})
 	survey := func() (*Survey, error) {
-		u, err := j.store().Survey(nil, DefaultExpiry)
+		u, err := j.store().Survey(Cluster{}, DefaultExpiry)
 		if err == nil {
 			u.margin = clockResolution
 		}

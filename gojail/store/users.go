@@ -29,8 +29,15 @@ type Node struct {
 	Down bool // the node does not answer slurmctld
 }
 
+// Cluster is what one Slurm knows: its name and its nodes. Several clusters may share a store, and names of nodes.
+type Cluster struct {
+	Name  string
+	Nodes []Node
+}
+
 // Survey is what the nodes' leases say about the uses of versions.
 type Survey struct {
+	cluster string   // that was asked for its nodes, or ""
 	leases  []*Lease // without those of nodes that are gone
 	gone    []*Lease // expired, and the node is off, down or unknown to Slurm
 	doubts  []string // reasons for which any version may be in use
@@ -38,27 +45,30 @@ type Survey struct {
 	checked time.Time
 }
 
-// Survey reads the leases of all nodes. nodes are the nodes that must have a lease.
-func (s *Store) Survey(nodes []Node, expiry time.Duration) (*Survey, error) {
+// Survey reads the leases of all nodes. The nodes of a cluster must have a lease. Leases of other clusters, and of this one under
+// an earlier name, are those of nodes that Slurm does not know.
+func (s *Store) Survey(c Cluster, expiry time.Duration) (*Survey, error) {
 	leases, damaged, err := s.Leases()
 	if err != nil {
 		return nil, err
 	}
-	u := &Survey{checked: time.Now(), doubts: damaged}
+	u := &Survey{cluster: c.Name, checked: time.Now(), doubts: damaged}
 	if u.margin, err = s.clockMargin(); err != nil {
 		return nil, err
 	}
 	states := map[string]Node{}
-	for _, n := range nodes {
+	for _, n := range c.Nodes {
 		states[n.Name] = n
 	}
 	has := map[string]bool{}
 	for _, l := range leases {
-		has[l.Node] = true
 		n, known := states[l.Node]
+		if known = known && l.Cluster == c.Name; known {
+			has[l.Node] = true
+		}
 		switch age := u.checked.Sub(l.Asked); {
 		case age < -u.margin-time.Minute:
-			u.doubts = append(u.doubts, fmt.Sprintf("node %s: its clock is %v ahead of this machine's", l.Node, -age.Round(time.Second)))
+			u.doubts = append(u.doubts, fmt.Sprintf("node %s: its clock is %v ahead of this machine's", u.nameNode(l), -age.Round(time.Second)))
 		case age <= expiry:
 			u.leases = append(u.leases, l)
 		case known && !n.Off && !n.Down:
@@ -68,12 +78,12 @@ func (s *Store) Survey(nodes []Node, expiry time.Duration) (*Survey, error) {
 			u.gone = append(u.gone, l)
 		}
 	}
-	for _, n := range nodes {
+	for _, n := range c.Nodes {
 		if !has[n.Name] && !n.Off {
 			u.doubts = append(u.doubts, fmt.Sprintf("node %s has never written a lease; run gojail sweep there", n.Name))
 		}
 	}
-	if len(leases)+len(damaged)+len(nodes) == 0 {
+	if len(leases)+len(damaged)+len(c.Nodes) == 0 {
 		u.doubts = append(u.doubts, "no node has ever written a lease; run gojail sweep on the nodes")
 	}
 	return u, nil
@@ -93,6 +103,14 @@ func (s *Store) clockMargin() (time.Duration, error) {
 	return clockMargin, nil
 }
 
+// nameNode returns the name of a lease's node, with its cluster if that is another one than the one that was asked.
+func (u *Survey) nameNode(l *Lease) string {
+	if u.cluster == "" || l.Cluster == "" || l.Cluster == u.cluster {
+		return l.Node
+	}
+	return l.Node + "@" + l.Cluster
+}
+
 // Users returns one text for each node that uses a version, for people.
 func (u *Survey) Users(v *Version) []string {
 	return u.listUsers(v, func(*Lease) string { return "" })
@@ -106,7 +124,7 @@ func (u *Survey) DatedUsers(v *Version) []string {
 func (u *Survey) listUsers(v *Version, more func(*Lease) string) (list []string) {
 	for _, l := range u.leases {
 		if words := l.listUses(v); len(words) > 0 {
-			list = append(list, l.Node+" ("+strings.Join(words, ", ")+")"+more(l))
+			list = append(list, u.nameNode(l)+" ("+strings.Join(words, ", ")+")"+more(l))
 		}
 	}
 	slices.Sort(list)
@@ -157,7 +175,7 @@ func (u *Survey) findUses(j *Jail, v *Version) (used, doubts []string) {
 	used = u.Users(v)
 	for _, l := range u.leases {
 		if l.Current[j.Name] == v.file {
-			used = append(used, l.Node+" (has not seen the switch yet)")
+			used = append(used, u.nameNode(l)+" (has not seen the switch yet)")
 		}
 	}
 	if len(used) > 0 {
@@ -171,10 +189,10 @@ func (u *Survey) findUses(j *Jail, v *Version) (used, doubts []string) {
 	since := switched.Add(u.margin)
 	for _, l := range u.leases {
 		for _, why := range l.Unknown {
-			doubts = append(doubts, fmt.Sprintf("node %s: %s", l.Node, why))
+			doubts = append(doubts, fmt.Sprintf("node %s: %s", u.nameNode(l), why))
 		}
 		if !l.Asked.After(since) {
-			doubts = append(doubts, fmt.Sprintf("node %s has not written a lease since the last switch%s; wait, or run gojail sweep there", l.Node, u.describeMargin()))
+			doubts = append(doubts, fmt.Sprintf("node %s has not written a lease since the last switch%s; wait, or run gojail sweep there", u.nameNode(l), u.describeMargin()))
 		}
 	}
 	return nil, doubts

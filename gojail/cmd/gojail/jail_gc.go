@@ -81,13 +81,13 @@ func (j *jailCommand) collect(cmd *cobra.Command, f *nodesFlags, names []string,
 	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
-	nodes, err := j.listNodes(ctx, f)
+	cluster, err := j.askSlurm(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	list := []collectedJail{}
 	for _, jail := range jails {
-		found, e := jail.Collect(ctx, keep, func() (*store.Survey, error) { return s.Survey(nodes, f.expiry) })
+		found, e := jail.Collect(ctx, keep, func() (*store.Survey, error) { return s.Survey(cluster, f.expiry) })
 		row := collectedJail{Name: jail.Name, Removed: []string{}, Kept: []kept{}}
 		for _, c := range found {
 			if c.Removed {
@@ -98,7 +98,7 @@ func (j *jailCommand) collect(cmd *cobra.Command, f *nodesFlags, names []string,
 		}
 		list, err = append(list, row), oneline.Both(err, e)
 	}
-	u, e := s.Survey(nodes, f.expiry)
+	u, e := s.Survey(cluster, f.expiry)
 	if e == nil {
 		e = s.Tidy(u, f.expiry)
 	}

@@ -70,7 +70,7 @@ func (j *jailCommand) listStored(names []string) ([]storedJail, error) {
 	if err != nil {
 		return nil, err
 	}
-	u, err := s.Survey(nil, store.DefaultExpiry)
+	u, err := s.Survey(store.Cluster{}, store.DefaultExpiry)
 	if err != nil {
 		return nil, err
 	}

@@ -34,40 +34,42 @@ func (f *nodesFlags) add(cmd *cobra.Command) {
 // sinfoTimeout is the timeout for slurmctld's answer.
 const sinfoTimeout = 20 * time.Second
 
-// listNodes returns the nodes that must have a lease.
-func (j *jailCommand) listNodes(ctx context.Context, f *nodesFlags) ([]store.Node, error) {
+// askSlurm returns the nodes that must have a lease, with the name of their cluster, which is part of a lease.
+func (j *jailCommand) askSlurm(ctx context.Context, f *nodesFlags) (cluster store.Cluster, err error) {
 	if f.expiry < time.Hour {
-		return nil, fmt.Errorf("--expire %v: must be at least 1h, within which each node writes its lease again", f.expiry)
+		return cluster, fmt.Errorf("--expire %v: must be at least 1h, within which each node writes its lease again", f.expiry)
 	}
 	if f.noSlurm {
-		return nil, nil
+		return cluster, nil
 	}
 	c, err := j.loadConfig()
 	if err != nil {
-		return nil, err
+		return cluster, err
 	}
 	except, err := hostlist.Parse(f.except)
 	if f.except != "" && err != nil {
-		return nil, fmt.Errorf("--except: %w", err)
+		return cluster, fmt.Errorf("--except: %w", err)
 	}
 	sinfo := node.FindSlurmCommand(c, "sinfo")
 	if sinfo == "" {
-		return nil, fmt.Errorf("cannot ask Slurm for its nodes: this machine has no sinfo; run it on a node that has it, or give --no-slurm if each node that uses the store has written its lease")
+		return cluster, fmt.Errorf("cannot ask Slurm for its nodes: this machine has no sinfo; run it on a node that has it, or give --no-slurm if each node that uses the store has written its lease")
+	}
+	if cluster.Name = node.SlurmValue(c, "ClusterName"); cluster.Name == "" {
+		return cluster, fmt.Errorf("cannot determine the name of this cluster: %s does not have ClusterName; run it on a node that has it, or give --no-slurm if each node that uses the store has written its lease", filepath.Join(c.Slurm.Conf, "slurm.conf"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, sinfoTimeout)
 	defer cancel()
 	text, err := command.Run(ctx, command.Command{Path: sinfo, Args: []string{"--noheader", "--Node", "--all", "--format=%N %T"},
 		Env: slurmconf.Environment(filepath.Join(c.Slurm.Conf, "slurm.conf"))})
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask Slurm for its nodes: %w; give --no-slurm if each node that uses the store has written its lease", err)
+		return cluster, fmt.Errorf("cannot ask Slurm for its nodes: %w; give --no-slurm if each node that uses the store has written its lease", err)
 	}
-	var nodes []store.Node
 	for _, n := range parseNodes(text) {
 		if f.except == "" || !except.Contains(n.Name) {
-			nodes = append(nodes, n)
+			cluster.Nodes = append(cluster.Nodes, n)
 		}
 	}
-	return nodes, nil
+	return cluster, nil
 }
 
 // parseNodes parses lines of sinfo(1): a node, and its state with a suffix.

@@ -49,9 +49,9 @@ func (j *jailCommand) remove(cmd *cobra.Command, f *nodesFlags, args []string, f
 	if _, err := jail.Version(args[1]); err != nil { // before Slurm is asked, which may take long
 		return "", err
 	}
-	var nodes []store.Node
+	var cluster store.Cluster
 	if !force {
-		if nodes, err = j.listNodes(ctx, f); err != nil {
+		if cluster, err = j.askSlurm(ctx, f); err != nil {
 			return "", fmt.Errorf("%w; --force removes a version whoever uses it", err)
 		}
 	}
@@ -59,7 +59,7 @@ func (j *jailCommand) remove(cmd *cobra.Command, f *nodesFlags, args []string, f
 		if removed = v.Version; force {
 			return nil
 		}
-		u, err := s.Survey(nodes, f.expiry)
+		u, err := s.Survey(cluster, f.expiry)
 		if err == nil {
 			err = u.Refuse(jail, v)
 		}

@@ -103,7 +103,7 @@ func (j *jailCommand) printUsers(w io.Writer, jail *store.Jail, moved store.Move
 		return
 	}
 	j.refreshOwnLease()
-	u, err := s.Survey(nil, store.DefaultExpiry)
+	u, err := s.Survey(store.Cluster{}, store.DefaultExpiry)
 	if err != nil {
 		fmt.Fprintln(w, oneline.Printable(err.Error()))
 		return
