@@ -30,5 +30,5 @@
 //
 // Locks need a file system on which they exclude all nodes: NFS without local_lock and nolock, Lustre with -o flock.
 // A version that another node adds, or switches to, is visible on an NFS client when its attribute cache expires
-// (acdirmax, 60 s by default).
+// (acdirmax, 60 s by default), and at once to whoever holds the jail's lock.
 package store

@@ -90,8 +90,7 @@ func (s *Store) WriteLease(l *Lease) (err error) {
 // Leases returns the leases of all nodes, and a line about each that cannot be read.
 func (s *Store) Leases() (leases []*Lease, damaged []string, err error) {
 	dir := filepath.Join(s.dir, nodesDir)
-	var st unix.Stat_t
-	switch err := unix.Lstat(dir, &st); {
+	switch st, err := statServer(dir); {
 	case err == unix.ENOENT:
 		return nil, nil, nil
 	case err != nil:

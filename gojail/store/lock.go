@@ -65,6 +65,9 @@ func (j *Jail) holdLock(ctx context.Context, do func() error) (orphans []*Work, 
 		return nil, explainLock(j.path(lockFile), err)
 	}
 	defer lock.Close()
+	if err := j.refreshAttributes(); err != nil {
+		return nil, err
+	}
 	if err := writeHolder(lock); err != nil {
 		return nil, err
 	}
@@ -72,6 +75,24 @@ func (j *Jail) holdLock(ctx context.Context, do func() error) (orphans []*Work, 
 		return orphans, err
 	}
 	return orphans, do()
+}
+
+// refreshAttributes makes an NFS client ask the server for the attributes of the jail's directories. By them it finds out that
+// what it knows of their names is out of date: otherwise a change would act on the current version of up to
+// a minute ago, before a switch of another node.
+func (j *Jail) refreshAttributes() error {
+	for _, dir := range []string{j.dir, j.path(versionsDir), j.path(recordsDir), j.path(workDir)} {
+		if _, err := statServer(dir); err != nil && err != unix.ENOENT {
+			return fmt.Errorf("%s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// statServer returns the attributes of a directory that its server has now.
+func statServer(dir string) (st unix.Statx_t, err error) {
+	err = unix.Statx(unix.AT_FDCWD, dir, unix.AT_STATX_FORCE_SYNC|unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS, &st)
+	return st, err
 }
 
 // explainLock adds to an error of filelock who holds the lock, or what to do.

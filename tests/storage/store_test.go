@@ -106,6 +106,9 @@ func TestVersionsOnNFS(t *testing.T) {
 	old.tell("cat /etc/gojail-jail")
 	old.waitForLine(t, "one")
 	assert.Equal(t, "version "+second+" of jail small is as it was built\n", n2.runJail(t, "verify", "small"))
+	// A change knows what another node has changed just now: it does not wait for the caches of its own node.
+	assert.Contains(t, n2.runJail(t, "rollback", "small"), "jail small: version "+first+" is current, it was "+second+"\n")
+	assert.Contains(t, n1.runJail(t, "switch", "small"), "jail small: version "+second+" is current, it was "+first+"\n")
 	assert.Contains(t, n2.runJail(t, "rollback", "small"), "jail small: version "+first+" is current, it was "+second+"\n")
 	switched = time.Now()
 	for _, node := range harness.Nodes {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,8 +22,8 @@ import (
 // uncounted are calls that are no request to the storage, and the second halves of those that another thread interrupted.
 var uncounted = regexp.MustCompile(`execve\(|epoll_|resumed>|fcntl\(|close\(`)
 
-// countCalls runs a command and returns the number of its system calls on a directory.
-func (s *testSite) countCalls(t *testing.T, dir string, args ...string) int {
+// traceCalls runs a command and returns its system calls on a directory.
+func (s *testSite) traceCalls(t *testing.T, dir string, args ...string) (calls []string) {
 	t.Helper()
 	trace := filepath.Join(s.dir, "trace")
 	self, err := os.Executable()
@@ -30,25 +31,43 @@ func (s *testSite) countCalls(t *testing.T, dir string, args ...string) int {
 	cmd := s.command(args...)
 	cmd.Args = append([]string{"strace", "-f", "-y", "-o", trace, self}, cmd.Args[1:]...)
 	cmd.Path, err = exec.LookPath("strace")
-	require.NoError(t, err)
+	if err != nil {
+		t.Skip("needs strace: make deps")
+	}
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
 	text, err := os.ReadFile(trace)
 	require.NoError(t, err)
-	calls := 0
 	for line := range strings.Lines(string(text)) {
 		if strings.Contains(line, dir) && !uncounted.MatchString(line) {
-			calls++
+			calls = append(calls, line)
 		}
 	}
 	return calls
 }
 
+// TestChangesAskTheServer: who has the lock relies on no attributes from the caches of an NFS client before he reads the link.
+func TestChangesAskTheServer(t *testing.T) {
+	s, dir := newStoreSite(t)
+	for range 2 {
+		s.must(t, "jail", "build", "debian", "--from", "dir:"+s.root, "--no-targets")
+		s.must(t, "jail", "switch", "debian")
+	}
+	calls := s.traceCalls(t, dir, "jail", "rollback", "debian")
+	find := func(pattern string) int {
+		at := slices.IndexFunc(calls, regexp.MustCompile(pattern).MatchString)
+		require.NotEqual(t, -1, at, "%s in %v", pattern, calls)
+		return at
+	}
+	locked, read := find(`flock\(.*/debian/lock>`), find(`readlinkat\(.*/debian/current"`)
+	for _, name := range []string{"", "/versions", "/records", "/work"} {
+		asked := find(`statx\(.*/debian` + name + `", .*AT_STATX_FORCE_SYNC`)
+		assert.True(t, locked < asked && asked < read, "debian%s is asked for in call %d, locked in %d, read in %d", name, asked, locked, read)
+	}
+}
+
 // TestRequestsDoNotGrowWithTheJail counts what ls, switch and gc ask of the storage of a small jail and of a large one.
 func TestRequestsDoNotGrowWithTheJail(t *testing.T) {
-	if _, err := exec.LookPath("strace"); err != nil {
-		t.Skip("needs strace: make deps")
-	}
 	counts := map[int][]int{}
 	for _, files := range []int{1, 1000} {
 		s, dir := newStoreSite(t)
@@ -63,7 +82,7 @@ func TestRequestsDoNotGrowWithTheJail(t *testing.T) {
 		}
 		list, _ := s.versions(t)
 		for _, command := range []string{"ls", "switch debian " + list[0], "rollback debian", "gc --no-slurm"} {
-			counts[files] = append(counts[files], s.countCalls(t, dir, append([]string{"jail"}, strings.Fields(command)...)...))
+			counts[files] = append(counts[files], len(s.traceCalls(t, dir, append([]string{"jail"}, strings.Fields(command)...)...)))
 		}
 	}
 	t.Log("ls, switch, rollback, gc:", counts[1])
