@@ -108,7 +108,8 @@ func explainLock(path string, err error) error {
 	return err
 }
 
-// writeHolder writes the description of this process into a file that it has locked.
+// writeHolder writes the description of this process into a file that it has locked. It is for messages only: where the storage
+// is full, a version can still be removed.
 func writeHolder(file *os.File) error {
 	text, err := json.Marshal(newHolder())
 	if err != nil {
@@ -117,7 +118,9 @@ func writeHolder(file *os.File) error {
 	if err := file.Truncate(0); err != nil {
 		return fmt.Errorf("cannot write %s: %w", file.Name(), oneline.Cause(err))
 	}
-	_, err = file.WriteAt(append(text, '\n'), 0)
+	if _, err = file.WriteAt(append(text, '\n'), 0); errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return nil
+	}
 	return err
 }
 
