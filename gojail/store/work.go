@@ -131,14 +131,20 @@ func (j *Jail) claimOrphans() (orphans []*Work, err error) {
 		case err != nil:
 			return orphans, fmt.Errorf("cannot lock the work directory %s: %w", dir, err)
 		}
-		orphans = append(orphans, &Work{dir, j, lock})
+		orphan := &Work{dir, j, lock}
 		if !strings.HasPrefix(filepath.Base(dir), kindTrash) {
-			trash := j.path(workDir, kindTrash+filepath.Base(dir))
-			if err := os.Rename(dir, trash); err != nil {
-				return orphans, fmt.Errorf("cannot move away what a killed command left: %w", err)
-			}
-			orphans[len(orphans)-1].Dir = trash
+			orphan.Dir = j.path(workDir, kindTrash+filepath.Base(dir))
+			err = os.Rename(dir, orphan.Dir)
 		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // its command has removed it since
+			lock.Close()
+			continue
+		case err != nil:
+			lock.Close()
+			return orphans, fmt.Errorf("cannot move away what a killed command left: %w", err)
+		}
+		orphans = append(orphans, orphan)
 	}
 	for _, left := range []string{j.path(workDir, linkName), j.path(historyFile) + wholefile.Suffix} {
 		if err := os.Remove(left); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -178,10 +184,14 @@ func (j *Jail) hasVersion(id string) bool {
 // Path returns a path in the work item.
 func (w *Work) Path(name string) string { return filepath.Join(w.Dir, name) }
 
-// Remove removes the work item and its contents. It removes the lock last, so that a killed removal is continued.
+// Remove removes the work item and its contents. It removes the lock last, so that a killed removal is continued: between its
+// last steps, another command may take the item for an orphan, and then removes it.
 func (w *Work) Remove() error {
 	defer w.lock.Close()
 	entries, err := os.ReadDir(w.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("cannot read the work directory: %w", err)
 	}
@@ -198,7 +208,7 @@ func (w *Work) Remove() error {
 	if err := unix.Unlink(w.Path(ownerFile)); err != nil && err != unix.ENOENT {
 		return fmt.Errorf("cannot remove %s: %w", w.Path(ownerFile), err)
 	}
-	if err := unix.Rmdir(w.Dir); err != nil && err != unix.ENOENT {
+	if err := unix.Rmdir(w.Dir); err != nil && err != unix.ENOENT && err != unix.ENOTEMPTY {
 		return fmt.Errorf("cannot remove the work directory %s: %w", w.Dir, err)
 	}
 	return nil
