@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,17 @@ static int prepare_enter(char **argv, const struct node *node, struct fault *fau
 	return own_file_protect(argv, node->libdir, fault);
 }
 
+/*
+ * Gives up the groups of the caller, which are those of a user where gojail-session is: the zygote that may be started serves all users.
+ * setgroups(2) is not called without need: a user namespace may refuse it (user_namespaces(7)).
+ */
+static int drop_groups(struct fault *fault)
+{
+	if (setresgid(0, 0, 0) == 0 && (getgroups(0, NULL) == 0 || setgroups(0, NULL) == 0))
+		return 0;
+	return fault_set(fault, "cannot give up the caller's groups: %s; gojail-launcher needs root's right to change them (CAP_SETGID)", strerror(errno));
+}
+
 /* Prepares this process for its verb, and reads what is said about the node. */
 static int prepare(char **argv, struct node *node, struct fault *fault)
 {
@@ -57,6 +69,8 @@ static int prepare(char **argv, struct node *node, struct fault *fault)
 	if (locate(node) < 0)
 		return fault_set(fault, "cannot determine the path of gojail-launcher: %s", strerror(errno));
 	if (enter && prepare_enter(argv, node, fault) < 0)
+		return -1;
+	if (!enter && drop_groups(fault) < 0) /* else the command's are among the words */
 		return -1;
 	if (library_open(node->libdir, argv + 1) < 0)
 		return fault_set(fault, "cannot prepare the call of libgojail.so: %s", strerror(errno));

@@ -80,6 +80,20 @@ func TestLoginNode(t *testing.T) {
 	requireOutput(t, inJob, s.runSSH(harness.Alice, "none", shells, "grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp)' /proc/self/status"))
 }
 
+// TestZygoteOfALoginHasNoGroups requires that the zygote that a user's login starts, which serves all users, has none of that user's groups.
+func TestZygoteOfALoginHasNoGroups(t *testing.T) {
+	s := sharedLoginNode(t, loginTable)
+	for _, p := range s.Find("gojail-launcher template state=/run/gojail/login1 ") {
+		require.Zero(t, s.Root("kill", "-9", "--", strconv.Itoa(p.Pid)).Code)
+	}
+	requireOutput(t, "debian", s.runSSH(harness.Alice, "none", forced, "cat /etc/gojail-jail"))
+	const of = "grep -hE '^(Gid|Groups):' /proc/$(cut -d' ' -f2 /run/gojail/login1/"
+	for process, record := range map[string]string{"zygote": "jails/debian/zygote", "holder": "jobs/login-5001/debian"} {
+		r := s.Root("sh", "-c", of+record+")/status")
+		assert.Regexp(t, `^Gid:\t0\t0\t0\t0\nGroups:\s*\n$`, r.Stdout, "%s: %s", process, r)
+	}
+}
+
 // TestSlurmOnALoginNode covers Slurm's commands in the login jail, with the same paths as in the job.
 func TestSlurmOnALoginNode(t *testing.T) {
 	s := sharedLoginNode(t, loginTable)
