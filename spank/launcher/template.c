@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -202,6 +203,8 @@ int template_serve(const struct node *node, int64_t until, struct fault *fault)
 		return -1;
 	}
 	record_kill(&before, 0); /* the one of the old configuration, or of the old tree; its holders live on */
+	/* The zygote before has ended: this one must not end if its caller is gone. */
+	signal(SIGPIPE, SIG_IGN);
 	dprintf(p.reply, "ok\n");
 	for (int fd = 0; fd < 3; fd++)
 		dup2(p.null, fd);

@@ -80,6 +80,25 @@ func TestZygoteKilled(t *testing.T) {
 	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 }
 
+// TestZygoteWhoseCallerIsGone: a template is replaced for a caller that ends meanwhile, and its zygote lives on, as the one before is gone.
+func TestZygoteWhoseCallerIsGone(t *testing.T) {
+	c := sharedCluster(t)
+	assembleTemplates(t, c)
+	record := strings.Fields(readFile(c, "/run/gojail/n1/jails/debian/zygote"))
+	require.Greater(t, len(record), 2)
+	zygote, err := c.Process(readRecordPid(t, c, "jails/debian/zygote"))
+	require.NoError(t, err)
+	launcher := strings.Replace(zygote.Command, " key=", " replace="+record[1]+":"+record[2]+" key=", 1)
+	require.NotEqual(t, zygote.Command, launcher)
+	runAsRoot(t, c, "{ sleep 0.1; "+launcher+" 3>&1 >/dev/null 2>&1; } | true")
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return readRecordPid(t, c, "jails/debian/zygote") != zygote.Pid }))
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { _, err := c.Process(zygote.Pid); return err != nil }), "the one before lives on")
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return countZygotes(c, "n1") == 1 }), "%d zygotes on n1", countZygotes(c, "n1"))
+	_, err = c.Process(readRecordPid(t, c, "jails/debian/zygote"))
+	assert.NoError(t, err, "the new one has ended")
+	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+}
+
 // TestZygoteStopped: the deadline ends the launch, and steps of running jobs need no zygote.
 func TestZygoteStopped(t *testing.T) {
 	c := sharedCluster(t)
