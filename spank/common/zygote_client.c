@@ -187,9 +187,14 @@ int zygote_ask(int talk, const char *jail, const struct gojail_request *request,
 	holder->pid = reply.pid;
 	holder->start = reply.start;
 	if (receive_reply(talk, &reply, until) < 0) {
-		fault_set_silent(fault, "the sandbox was not built in time: %s; the storage of jail \"%s\" may hang: "
-					"ask your administrator",
-				 strerror(errno), jail);
+		if (errno == ETIMEDOUT)
+			fault_set_silent(fault, "the sandbox was not built in time: %s; the storage of jail \"%s\" may hang: "
+						"ask your administrator",
+					 strerror(errno), jail);
+		else
+			fault_set(fault, "the process that builds the sandbox of jail \"%s\" ended before it was done: %s; "
+					 "was the node out of memory? Try again, or ask your administrator to run: gojail check",
+				  jail, strerror(errno));
 		record_kill(holder, 0); /* it may hang: nobody waits */
 		return -1;
 	}
