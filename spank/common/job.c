@@ -104,8 +104,8 @@ static int count_sandboxes(int job, struct fault *fault)
 	struct record holder;
 	int count = 0;
 
-	for (struct dirent *entry; dir && (entry = readdir(dir));)
-		count += entry->d_name[0] != '.' && record_find(job, entry->d_name, &holder) == 0;
+	for (const char *name; dir && (name = job_next_sandbox(dir));)
+		count += record_find(job, name, &holder) == 0;
 	if (dir)
 		closedir(dir);
 	if (count < GOJAIL_SANDBOXES_MAX)

@@ -130,6 +130,44 @@ static bool has_text(int dir, const char *name, const char *text)
 	return got == (ssize_t)strlen(text) && memcmp(have, text, (size_t)got) == 0;
 }
 
+static bool has_suffix(const char *text, const char *suffix)
+{
+	size_t length = strlen(text), tail = strlen(suffix);
+
+	return length > tail && strcmp(text + length - tail, suffix) == 0;
+}
+
+/* Reports whether a name in the directory of a job is that of a sandbox's record; no jail has the name of another file. */
+static bool is_sandbox(const char *name)
+{
+	static const char *const beside[] = {GOJAIL_SPEC_SUFFIX, GOJAIL_MOUNTS_SUFFIX, GOJAIL_STORAGE_SUFFIX};
+
+	for (unsigned i = 0; i < sizeof(beside) / sizeof(beside[0]); i++)
+		if (has_suffix(name, beside[i]))
+			return false;
+	return name[0] != '.' && strcmp(name, GOJAIL_LOCK);
+}
+
+const char *job_next_sandbox(DIR *dir)
+{
+	struct dirent *entry;
+
+	while ((entry = readdir(dir)))
+		if (is_sandbox(entry->d_name))
+			return entry->d_name;
+	return NULL;
+}
+
+size_t sandbox_measure_jail(const char *name)
+{
+	return strcspn(name, "+");
+}
+
+bool sandbox_is_of_jail(const char *name, const char *jail)
+{
+	return !jail || (strlen(jail) == sandbox_measure_jail(name) && strncmp(name, jail, strlen(jail)) == 0);
+}
+
 #define OTHERS_TEXT "a job of another user with the same id left its sandbox on this node; ask your administrator to run: gojail sweep"
 
 int job_open(const struct node *node, const char *job)

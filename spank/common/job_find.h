@@ -5,6 +5,8 @@
 
 #include "common/job.h"
 
+#include <dirent.h>
+
 /* The kinds of namespace that all sandboxes of a job share, where their jails have them. */
 enum { SANDBOX_KINDS = 3 };
 
@@ -56,6 +58,15 @@ int job_check_owner(int job, uid_t uid, struct fault *fault);
 
 /* Replaces dir/name; a text that is cut short differs from this one. Returns 0, or -1 with errno. */
 int job_write_text(int dir, const char *name, const char *text);
+
+/* Returns the next name in the directory of a job that is that of a sandbox's record, or NULL. The files beside it have the user's words in them. */
+const char *job_next_sandbox(DIR *dir);
+
+/* Returns the length of the name of the jail that a sandbox of that name is of, see sandbox_name. */
+size_t sandbox_measure_jail(const char *name);
+
+/* Reports whether a sandbox of that name is of the jail; NULL: any. */
+bool sandbox_is_of_jail(const char *name, const char *jail);
 
 /* Returns a hash of a text, which may be NULL. */
 uint64_t job_hash(const char *text);

@@ -2,6 +2,7 @@
 #include "common/job_mounts.h"
 
 #include "common/fd.h"
+#include "common/job_find.h"
 #include "common/path.h"
 #include "common/record.h"
 #include "common/scratch.h"
@@ -68,14 +69,6 @@ static int open_munge_tree(const struct jail *jail)
 	return tree;
 }
 
-/* Reports whether a sandbox of that name is of the jail; NULL: any. */
-static bool is_of_jail(const char *sandbox, const char *jail)
-{
-	size_t length = jail ? strlen(jail) : 0;
-
-	return !jail || (strncmp(sandbox, jail, length) == 0 && (sandbox[length] == '\0' || sandbox[length] == '+'));
-}
-
 /*
  * Finds another sandbox of the same job, of that jail or of any: /dev/shm, and a /tmp in memory, are one per job; the changes to
  * the root are one per job and jail. Returns 0 or -1.
@@ -89,8 +82,8 @@ static int find_sibling(int job, const char *jail, struct record *sibling)
 		close_fd(&copy);
 		return -1;
 	}
-	for (struct dirent *entry; found < 0 && (entry = readdir(dir));)
-		if (entry->d_name[0] != '.' && is_of_jail(entry->d_name, jail) && record_find(job, entry->d_name, sibling) == 0)
+	for (const char *name; found < 0 && (name = job_next_sandbox(dir));)
+		if (sandbox_is_of_jail(name, jail) && record_find(job, name, sibling) == 0)
 			found = 0;
 	closedir(dir);
 	return found;

@@ -43,13 +43,6 @@ static void add_word(char *list, size_t size, const char *word)
 		snprintf(list + used, size - used, "%s%s", used ? "," : "", word);
 }
 
-static bool has_suffix(const char *text, const char *suffix)
-{
-	size_t length = strlen(text), tail = strlen(suffix);
-
-	return length > tail && strcmp(text + length - tail, suffix) == 0;
-}
-
 #define GPU_NODE "/dev/nvidia"
 #define CAPABILITY_NODE "/dev/nvidia-caps/" /* of a GPU instance of MIG, for which the driver does no accounting (nvml.h) */
 
@@ -74,17 +67,6 @@ static void read_gpus(struct summary *summary, int dir)
 		summary->gpus[0] = '\0';
 }
 
-/* Reports whether a name in the directory of a job is that of a sandbox's record. */
-static bool is_sandbox(const char *name)
-{
-	static const char *const beside[] = {GOJAIL_SPEC_SUFFIX, GOJAIL_MOUNTS_SUFFIX, GOJAIL_STORAGE_SUFFIX};
-
-	for (unsigned i = 0; i < sizeof(beside) / sizeof(beside[0]); i++)
-		if (has_suffix(name, beside[i]))
-			return false;
-	return name[0] != '.' && strcmp(name, GOJAIL_LOCK);
-}
-
 void summary_read(struct summary *summary, const struct node *node, const char *job)
 {
 	int fd = job_open(node, job);
@@ -102,13 +84,11 @@ void summary_read(struct summary *summary, const struct node *node, const char *
 	read_gpus(summary, dirfd(dir));
 	if (fstatat(dirfd(dir), GOJAIL_OWNER, &owner, AT_SYMLINK_NOFOLLOW) == 0)
 		summary->begun = (long long)owner.st_mtime;
-	for (struct dirent *entry; (entry = readdir(dir));) {
-		if (!is_sandbox(entry->d_name))
-			continue;
-		snprintf(name, sizeof(name), ".%.*s." GOJAIL_VERSIONS, GOJAIL_NAME_MAX + 17, entry->d_name);
+	for (const char *sandbox; (sandbox = job_next_sandbox(dir));) {
+		snprintf(name, sizeof(name), ".%.*s." GOJAIL_VERSIONS, GOJAIL_NAME_MAX + 17, sandbox);
 		read_words(dirfd(dir), name, word, sizeof(word));
 		add_word(summary->versions, sizeof(summary->versions), word);
-		snprintf(word, sizeof(word), "%.*s", (int)strcspn(entry->d_name, "+"), entry->d_name);
+		snprintf(word, sizeof(word), "%.*s", (int)sandbox_measure_jail(sandbox), sandbox);
 		add_word(summary->jails, sizeof(summary->jails), word);
 	}
 	closedir(dir);

@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
+#include "common/job_find.h"
 #include "common/launch.h"
 #include "common/lock.h"
 #include "common/record.h"
@@ -22,15 +23,13 @@
 /* Kills all holders, then waits for each: a job may have GOJAIL_SANDBOXES_MAX of them. Returns 0 or -1. */
 static int end_holders(int job, DIR *dir, int64_t until)
 {
-	struct dirent *entry;
 	struct record holder;
+	const char *name;
 
 	for (int wait = 0; wait <= 1; wait++) {
 		rewinddir(dir);
-		while ((entry = readdir(dir))) {
-			if (entry->d_name[0] == '.')
-				continue;
-			record_find(job, entry->d_name, &holder); /* of another version of gojail, too */
+		while ((name = job_next_sandbox(dir))) {
+			record_find(job, name, &holder); /* of another version of gojail, too */
 			if (record_kill(&holder, wait ? clock_left(until) : 0) < 0 && wait)
 				return -1;
 		}

@@ -39,18 +39,6 @@ static int open_job(const struct node *node, const char *job, uid_t uid)
 	return dir;
 }
 
-/* Returns the length of the name of the jail that a sandbox of that name is of, see sandbox_name. */
-static size_t measure_jail(const char *name)
-{
-	return strcspn(name, "+");
-}
-
-/* Reports whether a sandbox of that name is of the jail; NULL: any. */
-static bool is_of_jail(const char *name, const char *jail)
-{
-	return !jail || (strlen(jail) == measure_jail(name) && strncmp(name, jail, strlen(jail)) == 0);
-}
-
 /* Replaces the choice by the newest sandbox of a job in the jail, if that is newer; jail may be NULL: any. */
 static void choose_of_job(struct choice *choice, const struct node *node, const char *job, const char *jail, uid_t uid)
 {
@@ -63,11 +51,11 @@ static void choose_of_job(struct choice *choice, const struct node *node, const 
 		close_fd(&fd);
 		return;
 	}
-	for (struct dirent *entry; (entry = readdir(dir));) {
+	for (const char *name; (name = job_next_sandbox(dir));) {
 		int64_t made;
 
-		if (entry->d_name[0] == '.' || strlen(entry->d_name) >= sizeof(choice->name) || !is_of_jail(entry->d_name, jail) ||
-		    record_find(fd, entry->d_name, &holder) < 0 || holder.uid != uid || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (strlen(name) >= sizeof(choice->name) || !sandbox_is_of_jail(name, jail) ||
+		    record_find(fd, name, &holder) < 0 || holder.uid != uid || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		/* The start of the holder does not count: the holder may have been a spare for long. */
 		made = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
@@ -76,8 +64,8 @@ static void choose_of_job(struct choice *choice, const struct node *node, const 
 		choice->made = made;
 		snprintf(choice->job, sizeof(choice->job), "%s", job);
 		snprintf(choice->title, sizeof(choice->title), "job %.16s", job);
-		snprintf(choice->name, sizeof(choice->name), "%s", entry->d_name);
-		snprintf(choice->jail, sizeof(choice->jail), "%.*s", (int)measure_jail(entry->d_name), entry->d_name);
+		snprintf(choice->name, sizeof(choice->name), "%s", name);
+		snprintf(choice->jail, sizeof(choice->jail), "%.*s", (int)sandbox_measure_jail(name), name);
 	}
 	closedir(dir);
 }

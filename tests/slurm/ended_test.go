@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/tests/harness"
 )
 
@@ -147,4 +148,25 @@ func TestLauncherEndsWithItsStep(t *testing.T) {
 	c.Run(harness.Alice, "scancel", id)
 	<-done
 	requireNothingLeft(t, c, before)
+}
+
+// TestEndOfAJobReadsRecordsOnly: a file beside the records has the user's words in it, and no process is killed for those.
+func TestEndOfAJobReadsRecordsOnly(t *testing.T) {
+	c := sharedCluster(t)
+	step, id := allocate(t, c)
+	requireOutput(t, "debian", step("cat "+marker))
+	pid := runAsRoot(t, c, "setsid sleep 4567 </dev/null >/dev/null 2>&1 & echo $!")
+	defer c.Root("kill", pid)
+	start := strings.Fields(readFile(c, "/proc/"+pid+"/stat"))[21]
+	for _, name := range []string{"debian.mounts", "debian.json", "debian.storage", "lock"} {
+		// Replaced, as some are links to the template's.
+		runAsRoot(t, c, "cd /run/gojail/n1/jobs/"+id+"; rm -f "+name+"; echo "+strconv.Itoa(contract.Version)+" "+pid+" "+start+" 0123456789abcdef 5001 >"+name)
+	}
+	c.Run(harness.Alice, "scancel", id)
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
+		_, err := os.Stat(c.Path("/run/gojail/n1/jobs/" + id))
+		return os.IsNotExist(err)
+	}))
+	_, err := os.Stat(c.Path("/proc/" + pid))
+	assert.NoError(t, err, "it was taken for a holder")
 }
