@@ -248,13 +248,17 @@ static void end_within_a_second(void)
 	alarm(1);
 }
 
-/* Handles SIGALRM at the deadline: writes an error and ends this process, also if the caller's descriptor takes no text. */
+static volatile sig_atomic_t late_child; /* what ends with this process at the deadline; 0: none */
+
+/* Handles SIGALRM at the deadline: kills the child, which has not reported that it is ready, writes an error and ends this process, also if the caller's descriptor takes no text. */
 static void end_late(int number)
 {
 	static const char text[] = "gojail: the session was not ready before the deadline; a name service or a file system of the node may hang: "
 				   "ask your administrator\n";
 
 	(void)number;
+	if (late_child > 0)
+		kill(late_child, SIGKILL); /* it is reaped nowhere before the deadline is cleared */
 	end_within_a_second();
 	_exit(write(STDERR_FILENO, text, sizeof(text) - 1) < 0 ? 2 : 1);
 }
@@ -264,6 +268,19 @@ void caller_set_deadline(unsigned int seconds)
 	signal(SIGALRM, end_late);
 	set_alarm_mask(SIG_UNBLOCK);
 	alarm(seconds);
+}
+
+pid_t caller_fork(void)
+{
+	pid_t child;
+
+	set_alarm_mask(SIG_BLOCK);
+	child = fork();
+	if (child == 0)
+		return 0;
+	late_child = child;
+	set_alarm_mask(SIG_UNBLOCK);
+	return child;
 }
 
 void caller_clear_deadline(void)

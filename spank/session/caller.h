@@ -40,6 +40,9 @@ int caller_leave(const struct caller *caller, struct fault *fault);
  */
 void caller_set_deadline(unsigned int seconds);
 
+/* Forks as fork(2) does. The child is killed with this process at the deadline. */
+pid_t caller_fork(void);
+
 /* Cancels the deadline. */
 void caller_clear_deadline(void);
 

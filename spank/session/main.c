@@ -63,8 +63,17 @@
 /* Exit code if the session cannot be started. */
 #define REFUSED 1
 
-/* Deadline of all steps before the user's program is executed, in seconds. Some steps have shorter ones. */
+/*
+ * Deadline of all steps before the user's program is executed, in seconds, beside those that have the site's: building a sandbox, and what
+ * comes after it.
+ */
 #define DEADLINE 60
+
+/* Returns the deadline with those two, which gojail.toml says. */
+static unsigned int compute_deadline(const struct site *site)
+{
+	return DEADLINE + 2 * ((unsigned int)site->deadline_ms / 1000 + 1);
+}
 
 struct session {
 	struct caller caller;
@@ -136,7 +145,7 @@ static pid_t fork_into(int namespace)
 
 	if (own < 0 || setns(namespace, CLONE_NEWPID) < 0)
 		return -1;
-	child = fork();
+	child = caller_fork();
 	if (child > 0 && setns(own, CLONE_NEWPID) < 0) {
 		kill(child, SIGKILL);
 		return -1;
@@ -226,8 +235,10 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 	int found, login;
 
 	caller_set_deadline(DEADLINE);
-	if (place_find(&session->node, fault) < 0 || site_open(site, &session->node, fault) < 0 ||
-	    account_read(&session->account, session->caller.uid, &site->session, fault) < 0)
+	if (place_find(&session->node, fault) < 0 || site_open(site, &session->node, fault) < 0)
+		return;
+	caller_set_deadline(compute_deadline(site));
+	if (account_read(&session->account, session->caller.uid, &site->session, fault) < 0)
 		return;
 	/* The user's program must not inherit descriptors that the node's name services left open. */
 	if (syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC) < 0) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -105,4 +106,33 @@ func TestLoginOfALimitedCaller(t *testing.T) {
 		}
 		assert.Regexp(t, `^(00000000\n)+$`, personalities, limit)
 	}
+}
+
+// TestSessionEndsWithItsChildAtTheDeadline requires that nothing executes the user's shell after the session has ended at its deadline: here, the child
+// waits in a write to a pipe that is full.
+func TestSessionEndsWithItsChildAtTheDeadline(t *testing.T) {
+	s := sharedSite(t)
+	require.NoError(t, s.WriteConfig(strings.Replace(configuration, (5*time.Second*harness.Slow).String(), "5m", 1)))
+	const home = "/srv/jails/debian/home/alice"
+	require.Zero(t, s.Root("sh", "-ec", "mkfifo -m 666 /tmp/full; chmod 000 "+home).Code)
+	t.Cleanup(func() {
+		s.Root("sh", "-c", "rm -f /tmp/full /tmp/late; chmod 755 "+home)
+		require.NoError(t, s.WriteConfig(configuration))
+	})
+	s.startJob(t, harness.Alice, "--jail=debian", "--chdir=/tmp")
+	const drain = "dd if=/tmp/full of=/dev/null bs=65536 count=1"
+	s.startInBackground(t, harness.Alice, "bash", "-c", "exec 7<>/tmp/full; dd if=/dev/zero of=/tmp/full bs=4096 count=16; "+program+" -c '"+where+"' >/tmp/late 2>&7; "+drain)
+	session := ""
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
+		all := s.Find(program) // the script, the session, and its child, which is the user's by now
+		for _, p := range all {
+			if strings.HasPrefix(p.Status["Uid"], "0") && len(all) == 3 {
+				session = strconv.Itoa(p.Pid)
+			}
+		}
+		return session != ""
+	}), "%v", s.Find(program))
+	require.Zero(t, s.Root("kill", "-ALRM", session).Code)
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find(program)) == 0 }), "%v", s.Find(program))
+	assert.Empty(t, s.Root("cat", "/tmp/late").Stdout, "the shell was executed")
 }
