@@ -55,7 +55,8 @@ type builder struct {
 	cancel   func() // ends all transfers
 }
 
-// Build builds a version of a jail and returns its record. The version does not become the current one.
+// Build builds a version of a jail and returns its record. The version does not become the current one. A record with an error
+// means that the version is built, but that its work item is left.
 func Build(ctx context.Context, jail *store.Jail, r Request) (*store.Record, error) {
 	parsed, err := source.ParseSource(r.Source)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/store"
 	"github.com/gojail/gojail/gojail/unpack"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // buildFlags are the flags of gojail jail build.
@@ -108,14 +109,14 @@ func (j *jailCommand) build(cmd *cobra.Command, f *buildFlags, args []string) er
 	r.Report = line.report
 	record, err := build.Build(ctx, jail, *r)
 	line.clear()
-	if err != nil {
+	if record == nil {
 		return fmt.Errorf("jail %s is not built: %w", name, err)
 	}
 	if f.asJSON {
-		return printJSON(cmd.OutOrStdout(), record)
+		return oneline.Both(printJSON(cmd.OutOrStdout(), record), err)
 	}
 	printRecord(cmd.OutOrStdout(), name, record)
-	return nil
+	return err // the version is built, but something of the build is left
 }
 
 func printRecord(w io.Writer, name string, r *store.Record) {

@@ -64,11 +64,11 @@ func (j *jailCommand) edit(cmd *cobra.Command, r *build.Request, args []string) 
 	if errors.As(err, &code) {
 		return fmt.Errorf("the command ended with %d: there is no new version of jail %s", int(code), args[0])
 	}
-	if err != nil {
+	if record == nil {
 		return fmt.Errorf("there is no new version of jail %s: %w", args[0], err)
 	}
 	printRecord(cmd.OutOrStdout(), args[0], record)
-	return nil
+	return err // the version is built, but something of the edit is left
 }
 
 // editedJail is the name of the jail in the configuration of an edit.
