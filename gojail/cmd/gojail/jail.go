@@ -156,7 +156,8 @@ func findAuthor() string {
 	return name + "@" + host
 }
 
-// interruptible returns a context that ends by Ctrl-C, or when the command is terminated.
+// interruptible returns a context that ends by Ctrl-C, or when the command is terminated. A second signal ends the command: it may
+// wait for storage that does not answer.
 func interruptible(cmd *cobra.Command) (context.Context, func()) {
 	parent := cmd.Context()
 	if parent == nil {
@@ -167,6 +168,7 @@ func interruptible(cmd *cobra.Command) (context.Context, func()) {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
 		if s, open := <-signals; open {
+			signal.Stop(signals)
 			cancel(fmt.Errorf("ended by signal: %s", s))
 		}
 	}()

@@ -49,3 +49,27 @@ func TestBuiltThoughSomethingIsLeft(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &record), out)
 	assert.Equal(t, list[0], record.Version)
 }
+
+// TestSecondSignalEndsACommand: the command waits in open(2) of a FIFO, as for storage that does not answer.
+func TestSecondSignalEndsACommand(t *testing.T) {
+	k := newKilledSite(t)
+	fifo := filepath.Join(k.dir, "fifo")
+	require.NoError(t, unix.Mkfifo(fifo, 0o600))
+	cmd := k.command("jail", "build", "debian", "--no-targets", "--from", "tar:"+fifo)
+	require.NoError(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() { cmd.Process.Kill() })
+	require.Eventually(t, exists(filepath.Join(k.store, "debian/work/build-*/tree")), time.Minute, time.Millisecond)
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	select {
+	case err := <-ended:
+		require.Fail(t, "the first signal ended it", "%v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	require.Eventually(t, func() bool {
+		cmd.Process.Signal(os.Interrupt)
+		return len(ended) > 0
+	}, 10*time.Second, 50*time.Millisecond)
+	assert.EqualError(t, <-ended, "signal: interrupt")
+}
