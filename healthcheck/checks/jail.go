@@ -41,9 +41,13 @@ func jails(ctx context.Context, h *check.Host, s *check.Settings) check.Finding 
 	if end, limited := ctx.Deadline(); limited {
 		limit = time.Until(end) * 4 / 5 // the rest is for the answer: a finding that was not given names neither jail nor storage
 	}
-	now := jailState{Memory: jailcheck.Watch(n, before.Memory, h.Now(), limit, func(f jailcheck.Finding) { judgeJail(&p, f) })}
+	silent := map[string]bool{} // by the subjects of findings
+	now := jailState{Memory: jailcheck.Watch(n, before.Memory, h.Now(), limit, func(f jailcheck.Finding) {
+		silent[f.Subject] = silent[f.Subject] || f.Silent
+		judgeJail(&p, f)
+	})}
 	if !h.DryRun {
-		tellStore(ctx, h, n)
+		tellStore(ctx, h, n, silent)
 	}
 	f := p.buildFinding("all jails can be assembled")
 	if f.Verdict == check.Fail {
@@ -53,20 +57,30 @@ func jails(ctx context.Context, h *check.Host, s *check.Settings) check.Finding 
 	return f
 }
 
-// leasePatience is how long the store of jails is waited for.
-const leasePatience = time.Second
+// leaseTimeout is the maximum timeout for the store of jails.
+const leaseTimeout = time.Second
 
-// tellStore tells the store which versions of jails this node uses. What it cannot tell keeps versions in the store.
-func tellStore(ctx context.Context, h *check.Host, n jailcheck.Node) {
+// tellStore tells the store which versions of jails this node uses. What it cannot tell keeps versions in the store. It leaves
+// half of the time to the answer of the check, and does not wait for a store whose jails were silent just now.
+func tellStore(ctx context.Context, h *check.Host, n jailcheck.Node, silent map[string]bool) {
 	c, err := node.Load(n.Config, h.Node)
 	if err != nil || c.Store == "" {
 		return
+	}
+	for name, j := range c.Jails {
+		if silent["jail "+name] && strings.HasPrefix(j.Root, c.Store+"/") {
+			return
+		}
 	}
 	s, err := state.OpenState(n.State)
 	if err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, leasePatience)
+	timeout := leaseTimeout
+	if end, limited := ctx.Deadline(); limited {
+		timeout = min(timeout, time.Until(end)/2)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	lease.Refresh(ctx, s, c, false)
 }

@@ -3,10 +3,12 @@
 package checks
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,6 +16,7 @@ import (
 	jailcheck "github.com/gojail/gojail/gojail/check"
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/config"
+	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/nstest"
 )
 
@@ -90,6 +93,33 @@ func TestJailFindingsThatDoNotDrain(t *testing.T) {
 	expect(t, p.buildFinding("good"), check.Unknown, "jail b: answers, but")
 	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Fail, Subject: "jail c", Found: "/c: its storage s (nfs4) does not answer", Silent: true})
 	expect(t, p.buildFinding("good"), check.Fail, "jail c: /c: its storage s (nfs4) does not answer")
+}
+
+// TestStoreThatDoesNotAnswer: another process has the lock of the lease for ever, as one that waits for the storage.
+func TestStoreThatDoesNotAnswer(t *testing.T) {
+	nstest.NeedRoot(t)
+	h, dir := testHost(t), t.TempDir()
+	n := jailcheck.Node{Config: dir + "/gojail.toml", State: dir + "/state", Name: h.Node}
+	require.NoError(t, os.MkdirAll(dir+"/store", 0o755))
+	require.NoError(t, os.Mkdir(n.State, 0o755))
+	put(t, n.Config, "store = \""+dir+"/store\"\ndefault = \"a\"\n[jail.a]\nroot = \"store:debian\"\nslurm = false\n")
+	lock, err := filelock.Try(n.State + "/lease.lock")
+	require.NoError(t, err)
+	defer lock.Close()
+	wait := func(left time.Duration, silent map[string]bool) time.Duration {
+		ctx, cancel := context.WithTimeout(t.Context(), left)
+		defer cancel()
+		before := time.Now()
+		tellStore(ctx, h, n, silent)
+		require.NoError(t, ctx.Err(), "there is time for an answer")
+		return time.Since(before)
+	}
+	assert.Greater(t, wait(2*time.Second, map[string]bool{"jail b": true}), 500*time.Millisecond, "it waits for the lock")
+	wait(time.Second, nil)
+	assert.Less(t, wait(20*time.Second, map[string]bool{"jail a": true}), 800*time.Millisecond, "its storage is silent")
+	require.NoError(t, lock.Close())
+	tellStore(t.Context(), h, n, nil)
+	assert.DirExists(t, dir+"/store/.nodes")
 }
 
 // TestJailThatHangsIsNamedAgain: a process of an earlier run that hangs in the storage answers nothing more.
