@@ -193,7 +193,8 @@ func (l *Lease) check() error {
 	return nil
 }
 
-// Tidy removes the leases of nodes that are gone, and unfinished leases that are older than expiry.
+// Tidy removes the leases of nodes that are gone, unless a node has written its lease since the survey, and unfinished leases
+// that are older than expiry.
 func (s *Store) Tidy(u *Survey, expiry time.Duration) (err error) {
 	dir := filepath.Join(s.dir, nodesDir)
 	remove := func(name string) {
@@ -202,7 +203,9 @@ func (s *Store) Tidy(u *Survey, expiry time.Duration) (err error) {
 		}
 	}
 	for _, l := range u.gone {
-		remove(l.file())
+		if now, e := readLease(filepath.Join(dir, l.file())); e == nil && now.Asked.Equal(l.Asked) {
+			remove(l.file())
+		}
 	}
 	entries, read := os.ReadDir(dir)
 	if read != nil && !errors.Is(read, fs.ErrNotExist) {

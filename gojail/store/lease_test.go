@@ -88,7 +88,7 @@ func TestLeasesAreHostileInput(t *testing.T) {
 func TestTidy(t *testing.T) {
 	s := newStore(t)
 	now := time.Now()
-	for node, age := range map[string]time.Duration{"new": 0, "old": 25 * time.Hour, "up": 25 * time.Hour} {
+	for node, age := range map[string]time.Duration{"new": 0, "old": 25 * time.Hour, "up": 25 * time.Hour, "back": 25 * time.Hour} {
 		require.NoError(t, s.WriteLease(&Lease{Node: node, Asked: now.Add(-age)}))
 	}
 	left := filepath.Join(s.dir, nodesDir, ".new-1")
@@ -98,6 +98,7 @@ func TestTidy(t *testing.T) {
 	require.NoError(t, os.Chtimes(left, now, now.Add(-25*time.Hour)))
 	u, err := s.Survey(Cluster{Nodes: []Node{{Name: "up"}}}, DefaultExpiry)
 	require.NoError(t, err)
+	require.NoError(t, s.WriteLease(&Lease{Node: "back", Asked: now}), "after the survey")
 	require.NoError(t, s.Tidy(u, DefaultExpiry))
 	names, err := filepath.Glob(filepath.Join(s.dir, nodesDir, "[^.]*"))
 	require.NoError(t, err)
@@ -106,7 +107,7 @@ func TestTidy(t *testing.T) {
 	for i := range names {
 		names[i] = filepath.Base(names[i])
 	}
-	assert.Equal(t, []string{"new.json", "up.json"}, names)
+	assert.Equal(t, []string{"back.json", "new.json", "up.json"}, names)
 	assert.Equal(t, []string{left + "2"}, hidden)
 }
 

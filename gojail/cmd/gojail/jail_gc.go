@@ -50,6 +50,9 @@ counts as none, unless Slurm reports that the node is up.`,
 				return fmt.Errorf("--keep %d: must not be negative", keep)
 			}
 			list, err := j.collect(cmd, &nodes, args, keep)
+			if list == nil { // nothing was collected
+				return err
+			}
 			if asJSON {
 				return oneline.Both(printJSON(cmd.OutOrStdout(), map[string][]collectedJail{"jails": list}), err)
 			}

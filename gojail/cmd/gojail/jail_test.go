@@ -132,6 +132,9 @@ func TestJailGC(t *testing.T) {
 	require.EqualError(t, err, "--keep -1: must not be negative")
 	_, err = s.gojail("jail", "gc", "--expire", "5m")
 	require.EqualError(t, err, "--expire 5m0s: must be at least 1h, within which each node writes its lease again")
+	out, err := s.command("jail", "gc", "--expire", "5m", "--json").Output() // the standard output alone
+	require.Error(t, err)
+	assert.Empty(t, string(out))
 	doubt := "cannot determine whether it is in use: no node has ever written a lease; run gojail sweep on the nodes\n"
 	assert.Equal(t, "kept version "+list[0]+" of jail debian: "+doubt+"kept version "+list[1]+" of jail debian: kept for a rollback (--keep)\n",
 		s.must(t, "jail", "gc", "debian", "--no-slurm", "--keep", "1"))
