@@ -19,6 +19,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/source/sourcetest"
 	"github.com/gojail/gojail/gojail/store"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // editSource is the source for an edit in a child.
@@ -71,6 +72,7 @@ func killAtAnyMoment(t *testing.T, jail *store.Jail, dir, source, base string) {
 			require.Zero(t, killed, out.String())
 		}
 		require.NotContains(t, out.String(), "\n", "what the child could not do")
+		nstest.WaitUntilClosed(t, dir+"/work/*/owner.json")
 		built += requireWholeVersions(t, jail, base)
 	}
 	t.Logf("%d of %d were killed, within up to %v; %d made a version", killed, rounds, whole, built)

@@ -26,7 +26,8 @@
 //     has a lease from after the last switch that does not list it: then no node can begin to use it. A removal that has
 //     begun is therefore never undone.
 //   - A work item whose lock is free is an orphan, and the next change removes it. The kernel, or the NFS server,
-//     releases the lock of a process that has ended, or of a node that is gone.
+//     releases the lock of a process that has ended, or of a node that is gone. If the process was starting a child, the
+//     child has the lock until execve(2), for milliseconds.
 //
 // Locks need a file system on which they exclude all nodes: NFS without local_lock and nolock, Lustre with -o flock.
 // A version that another node adds, or switches to, is visible on an NFS client when its attribute cache expires

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/gojail/state/statetest"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // buildBusybox makes a version with busybox and many files the current one of jail debian. It returns the name of the version.
@@ -114,6 +115,7 @@ func TestSweepAfterAKilledEdit(t *testing.T) {
 			err = <-ended
 			text, _ := os.ReadFile(said.Name())
 			require.EqualError(t, err, "signal: killed", string(text))
+			nstest.WaitUntilClosed(t, work+"/*/owner.json")
 
 			out, _ := s.command(test.next...).CombinedOutput()
 			assert.NotContains(t, string(out), "cannot remove")

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/store"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // killedSite is a site whose commands are killed.
@@ -211,6 +212,7 @@ func (k *killedSite) killAtAnyMoment(t *testing.T, rounds int, slow bool, comman
 		if assert.ObjectsAreEqual(before, has) {
 			same++
 		}
+		nstest.WaitUntilClosed(t, k.store+"/debian/work/*/owner.json")
 		k.requireClean(t, before, has)
 	}
 	require.Eventually(t, func() bool { return len(findOfEdit(k.store+"/debian/work")) == 0 }, 10*time.Second, 10*time.Millisecond, "processes and mounts")
@@ -271,6 +273,7 @@ func TestFirstBuildIsKilled(t *testing.T) {
 			if cmd.Run() != nil { // another thread may make the call
 				killed++
 			}
+			nstest.WaitUntilClosed(t, k.store+"/debian/work/*/owner.json")
 			_, err := k.gojail("jail", "ls")
 			require.NoError(t, err)
 			k.must(t, "jail", "build", "debian", "--no-targets", "--from", "tar:"+k.source)
