@@ -4,14 +4,9 @@ package build
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os/exec"
-	"syscall"
 
 	"github.com/gojail/gojail/gojail/store"
-	"github.com/gojail/gojail/internal/oneline"
-	"github.com/gojail/gojail/internal/output"
 )
 
 // Edit copies the current version of a jail, calls change with the copy, publishes it as a new version, and returns its
@@ -56,25 +51,14 @@ func copyVersion(ctx context.Context, from, format, to string) error {
 		store.FormatSquashfs: {"unsquashfs", "-quiet", "-no-progress", "-dest", to, from},
 		store.FormatEROFS:    {"fsck.erofs", "--extract=" + to, "--preserve", from},
 	}[format]
-	said := &output.Head{Most: 2 << 10}
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Stdout, cmd.Stderr = said, said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if format == store.FormatDir {
-		view, err := openView(from)
-		if err != nil {
-			return fmt.Errorf("cannot copy the version: %w", err)
-		}
-		defer view.Close()
-		cmd.Dir = fmt.Sprintf("/proc/self/fd/%d", view.Fd())
+	const what = "copy the version"
+	if format != store.FormatDir {
+		return runTool(ctx, what, "", args...)
 	}
-	switch err := cmd.Run(); {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.Is(err, exec.ErrNotFound):
-		return fmt.Errorf("cannot copy the version: %w; install the package that has it", err)
-	case err != nil:
-		return fmt.Errorf("cannot copy the version: %s: %w: %s", args[0], err, oneline.Text(string(said.Bytes())))
+	view, err := openView(from)
+	if err != nil {
+		return fmt.Errorf("cannot %s: %w", what, err)
 	}
-	return nil
+	defer view.Close()
+	return runTool(ctx, what, fmt.Sprintf("/proc/self/fd/%d", view.Fd()), args...)
 }

@@ -63,14 +63,6 @@ func Verify(ctx context.Context, jail *store.Jail, v *store.Version, self []stri
 	}
 	reader, writer := io.Pipe()
 	defer reader.Close()
-	go func() { writer.CloseWithError(endOfStream(unpack.Tree{Dir: path, Self: self}.List(ctx, writer))) }()
+	go func() { writer.CloseWithError(unpack.Tree{Dir: path, Self: self}.List(ctx, writer)) }()
 	return unpack.Compare(was, reader, report)
-}
-
-// endOfStream returns the error that a reader gets at the end of a stream.
-func endOfStream(err error) error {
-	if err == nil {
-		return io.EOF
-	}
-	return err
 }

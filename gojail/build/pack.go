@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"syscall"
 
 	"github.com/gojail/gojail/gojail/store"
 	"github.com/gojail/gojail/internal/oneline"
-	"github.com/gojail/gojail/internal/output"
 )
 
 // packers are the programs that create image files; TREE and FILE stand for the paths.
@@ -69,17 +67,7 @@ func runPacker(ctx context.Context, args []string, tree, file string) error {
 			args[i] = file
 		}
 	}
-	said := &output.Head{Most: 2 << 10}
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Stdout, cmd.Stderr = said, said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return fmt.Errorf("%s failed: %w: %s", args[0], err, oneline.Text(string(said.Bytes())))
-	}
-	return nil
+	return runTool(ctx, "make an image file", "", args...)
 }
 
 // syncFile sets mode 0644, and syncs a file to the disk.
