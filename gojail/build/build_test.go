@@ -208,6 +208,38 @@ func TestEdit(t *testing.T) {
 	}
 }
 
+// TestEditOfTheVersionThatIsCurrentThen: somebody switches while an edit waits for the end of a build.
+func TestEditOfTheVersionThatIsCurrentThen(t *testing.T) {
+	jail, dir := newJail(t)
+	ctx := context.Background()
+	var list []string
+	for _, file := range []string{"a=1", "a=2"} {
+		record, err := Build(ctx, jail, request("oci:"+sourcetest.Layout(t, map[string]v1.Image{"": sourcetest.Image(t, []string{file})})))
+		require.NoError(t, err)
+		list = append(list, record.Version)
+	}
+	_, err := jail.SwitchTo(ctx, list[0], "me")
+	require.NoError(t, err)
+	work, err := jail.StartBuild(ctx, false)
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	r := request("edit")
+	r.Wait = true
+	var record *store.Record
+	go func() {
+		var err error
+		record, err = Edit(ctx, jail, r, func(context.Context, string) error { return nil })
+		ended <- err
+	}()
+	time.Sleep(200 * time.Millisecond) // it waits
+	_, err = jail.SwitchTo(ctx, list[1], "me")
+	require.NoError(t, err)
+	require.NoError(t, work.Remove())
+	require.NoError(t, <-ended)
+	assert.Equal(t, list[1], record.Base)
+	mustBeClean(t, dir)
+}
+
 func TestBuildFails(t *testing.T) {
 	layout := sourcetest.Layout(t, map[string]v1.Image{"": sourcetest.Image(t, []string{"a=1"}, []string{"../b/", "b=1"}, []string{".>/etc"})})
 	small := sourcetest.Layout(t, map[string]v1.Image{"": sourcetest.Image(t, []string{"a=1"}, []string{"b=1", "c=1"})})

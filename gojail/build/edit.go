@@ -18,12 +18,13 @@ func Edit(ctx context.Context, jail *store.Jail, r Request, change func(ctx cont
 	}
 	r.Format = base.Format
 	return withWork(ctx, jail, &r, func(ctx context.Context, b *builder) (*store.Record, error) {
-		b.record.Base, b.record.Platform = base.Version, base.Platform
-		b.report("copying version " + base.Version)
-		base, end, err := jail.BeginCopy(ctx, base.Version)
+		// Again, under the jail's lock: somebody may have switched while this waited, or on another node just before.
+		base, end, err := jail.BeginCopy(ctx, store.Current)
 		if err != nil {
 			return nil, err
 		}
+		b.record.Base, b.record.Platform, b.record.Format = base.Version, base.Platform, base.Format
+		b.report("copying version " + base.Version)
 		err = copyVersion(ctx, jail.Path(base), base.Format, b.tree.Dir)
 		end()
 		if err != nil {
