@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package site_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// powerCut cuts the power of a machine and waits until it has booted again.
+func (g *guest) powerCut(t *testing.T, meanwhile func()) {
+	t.Helper()
+	require.NoError(t, g.cutPower())
+	meanwhile()
+	wait := g.waitBoot(bootTime)
+	require.NoError(t, g.switchOn())
+	require.NoError(t, wait())
+}
+
+// TestPowerCutOfTheHead: slurmctld, slurmdbd and the server of the jail go away at once. The job on a node waits for its
+// storage and goes on when that is back, with a further step, and nodes need nobody's help.
+func TestPowerCutOfTheHead(t *testing.T) {
+	s := sharedSite(t)
+	before := s.inventory()
+	j := s.submitJob(t, "n1")
+	// slurmctld writes its state five seconds after a change (SAVE_MAX_WAIT). Else it comes back with the first step, which has
+	// the job's only processor, and the second waits for it without end.
+	require.True(t, poll(3*time.Minute, func() bool {
+		return s.head.run("", "scontrol show step "+j.id+".0 | grep -q RUNNING").Code != 0
+	}))
+	r := s.head.run("", "sleep 20; sync")
+	require.Zero(t, r.Code, r)
+	s.head.powerCut(t, func() {
+		assert.Contains(t, s.n1.run("", "timeout 60 gojail ls").Stdout, j.id)
+	})
+	// The second slurmctld may have had control for a moment. A step that is asked for meanwhile is Slurm's own affair.
+	require.True(t, poll(15*time.Minute, func() bool {
+		return s.head.run("", "timeout 60 scontrol ping | grep -q 'head is UP'").Code == 0 && s.listNodes() == "n1 mixed n2 idle\n"
+	}), "%v", j.describe())
+	j.requireGoesOn(t)
+	requireOutput(t, s.runInJail("n[1-2]", "cat "+marker), "debian", "debian")
+	s.assertNothingLeft(t, before)
+	for _, g := range s.guests() {
+		assert.Empty(t, g.run("", "systemctl --failed --no-legend --plain").Stdout)
+	}
+}
