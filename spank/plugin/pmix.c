@@ -51,15 +51,19 @@ static void remove_tree(int parent, const char *name, int depth, int *entries)
 	unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-void pmix_remove(const struct pmix *pmix, int root)
+int pmix_open_tmp(int root)
 {
-	scoped_fd tmp = open_in_root(root, PARENT, RESOLVE_NO_SYMLINKS);
+	return open_in_root(root, PARENT, RESOLVE_NO_SYMLINKS);
+}
+
+void pmix_remove(const struct pmix *pmix, int tmp)
+{
 	const char *name = strrchr(pmix->path, '/') + 1;
 	int entries = ENTRIES_MAX;
 	uid_t self = geteuid();
 	struct stat there, here;
 
-	if (tmp < 0 || fstatat(tmp, name, &there, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(tmp, name, &there, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	if (lstat(pmix->path, &here) == 0 && is_same_file(&here, &there))
 		return; /* the jail shows the node's /tmp */

@@ -19,10 +19,14 @@ struct pmix {
 /* Names the directory of a step. */
 void pmix_name(struct pmix *pmix, uid_t user, const char *job, uint32_t step);
 
+/* Opens /tmp of a jail, whose root is root. Returns -1 if there is none. */
+int pmix_open_tmp(int root);
+
 /*
  * Removes the directory from the job's /tmp, with the rights of the user, and creates an empty one on the node, where the calling
- * thread is, for mpi_fini to remove. root is the jail's. What fails is Slurm's to log.
+ * thread is, for mpi_fini to remove. tmp is of pmix_open_tmp: the jail's root may be on storage that has become silent. What fails is Slurm's to
+ * log.
  */
-void pmix_remove(const struct pmix *pmix, int root);
+void pmix_remove(const struct pmix *pmix, int tmp);
 
 #endif

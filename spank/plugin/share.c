@@ -153,24 +153,19 @@ int share_devices(int mnt, int root, const char *const *paths, int count, struct
 	return visit_end(&visit, fault) < 0 || fault->text[0] ? -1 : 0;
 }
 
-void share_remove_script(int root, const char *path)
+void share_remove_script(int parent, const char *path)
 {
-	const char *name;
-	scoped_fd dir = open_own_parent(root, path, &name);
-
-	if (dir >= 0)
-		unlinkat(dir, name, AT_REMOVEDIR);
+	unlinkat(parent, strrchr(path, '/') + 1, AT_REMOVEDIR);
 }
 
-int share_hide(int mnt, const char *path, struct fault *fault)
+int share_hide(int mnt, int parent, const char *path, struct fault *fault)
 {
+	const char *name = strrchr(path, '/') + 1;
 	struct visit visit = VISIT_NONE;
-	const char *name;
 
 	if (visit_begin(&visit, fault) < 0)
 		return -1;
-	if (visit_enter(mnt) < 0 || !(name = enter_parent(path)) || umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ||
-	    rmdir(name) < 0)
+	if (visit_enter(mnt) < 0 || fchdir(parent) < 0 || umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 || rmdir(name) < 0)
 		fault_set(fault, "cannot remove %s from the jail: %s", path, strerror(errno));
 	return visit_end(&visit, fault) < 0 || fault->text[0] ? -1 : 0;
 }

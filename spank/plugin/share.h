@@ -28,10 +28,13 @@ struct shared {
  */
 int share_show(int mnt, int root, struct shared *list, int count, struct fault *fault);
 
-/* Takes such a directory out of the jail again, which is an umount(2): 0.1 ms and more. Returns 0, or -1 with a fault. */
-int share_hide(int mnt, const char *path, struct fault *fault);
+/*
+ * Takes such a directory out of the jail again, which is an umount(2): 0.1 ms and more. parent is the directory in the jail that has it: no
+ * path is looked up from the jail's root, which may be on storage that has become silent. Returns 0, or -1 with a fault.
+ */
+int share_hide(int mnt, int parent, const char *path, struct fault *fault);
 
-/* Removes the directory that the batch script was shown in, and with it what is mounted there. */
-void share_remove_script(int root, const char *path);
+/* Removes the directory that the batch script was shown in, and with it what is mounted there; parent as for share_hide. */
+void share_remove_script(int parent, const char *path);
 
 #endif

@@ -27,7 +27,7 @@ struct step *step_current(void)
 	static struct step step; /* in pages that are zero until they are used, most of them never */
 
 	if (!step.begun) {
-		step.stage_mounts = -1;
+		step.stage_mounts = step.spool = step.tmp = -1;
 		step.sandbox = (struct sandbox)SANDBOX_NONE;
 		step.window = (struct stage_window)STAGE_WINDOW_CLOSED;
 		step.begun = true;
@@ -157,6 +157,7 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 {
 	struct sandbox *sandbox = &step->sandbox;
 	struct fault *fault = &step->fault;
+	const char *name;
 
 	if (id <= SLURM_MAX_NORMAL_STEP_ID) {
 		snprintf(step->shares[0].path, sizeof(step->shares[0].path), "%s/pmix.%s.%u", jail->spool, spec->job, (unsigned)id);
@@ -171,6 +172,8 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 	step->reason = GOJAIL_REASON_SANDBOX;
 	if (sandbox_open(sandbox, &step->node, site, jail, spec, fault) < 0)
 		return -1;
+	if (spec->script[0])
+		step->spool = open_own_parent(sandbox->root, spec->script, &name); /* for the end of the step, when the storage may be silent */
 	if (sandbox->made)
 		event_entered(step, sp, id, jail->name);
 	step->reason = GOJAIL_REASON_STEP;

@@ -27,6 +27,8 @@ struct step {
 	bool own_cgroups;                 /* the jail shows the job's cgroups */
 	uint32_t forked, ended;           /* tasks */
 	int stage_mounts;                 /* /proc mountinfo of the stage, kept open so that each task can check its stdin, stdout and stderr (stdio.h), or -1 */
+	int spool;                        /* O_PATH: the tmpfs of the jail in which the batch script, or the PMIx server's directory, is shown; or -1 */
+	int tmp;                          /* O_PATH: /tmp of the jail, where there is a PMIx server; or -1 */
 	int reason;                       /* GOJAIL_REASON_... of a fault that is met now */
 	int64_t took_us;                  /* of step_prepare */
 	struct gojail_launches *launches; /* counters of the jail, or NULL */

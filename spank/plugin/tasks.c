@@ -2,6 +2,8 @@
 #include "plugin/tasks.h"
 
 #include "common/enter.h"
+#include "common/fd.h"
+#include "common/path.h"
 #include "common/syscalls.h"
 #include "plugin/forks.h"
 #include "plugin/release.h"
@@ -12,6 +14,15 @@
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Opens the directories of the jail that have the step's PMIx directories, while its storage answers. */
+static void open_parents(struct step *step)
+{
+	const char *name;
+
+	step->spool = open_own_parent(step->sandbox.root, step->shares[0].path, &name);
+	step->tmp = pmix_open_tmp(step->sandbox.root);
+}
 
 /*
  * Shows the step's PMIx directory and the job's cgroups in the jail. Slurm's mpi/pmix has created its directory by now (lib_tmpdir
@@ -27,6 +38,8 @@ static void share_with_jail(struct step *step)
 		count += find_job_cgroups(step->shares + 1, CGROUPS_MAX);
 	if (count)
 		share_show(step->sandbox.mnt, step->sandbox.root, list, count, &step->fault);
+	if (step->shares[0].done && !stage_window_is_elsewhere(&step->window))
+		open_parents(step);
 }
 
 /* Does what needs root in user_init, which Slurm calls as the user. */
@@ -138,12 +151,20 @@ void tasks_end(struct step *step)
 	/* Where opening --output failed, user_init was never called. */
 	if (stage_window_close(&step->window, &late) < 0)
 		slurm_error("gojail: %s", late.text);
-	if (step->shares[0].done)
-		pmix_remove(&step->pmix, sandbox->root);
-	if (step->shares[0].done && share_hide(sandbox->mnt, step->shares[0].path, &late) < 0)
+	/*
+	 * The storage of the jail may be silent by now: nothing is looked up from its root. Where user_init was called in another process, this one has
+	 * no descriptor of what it has shown.
+	 */
+	if (step->shares[0].done && step->spool < 0)
+		open_parents(step);
+	if (step->tmp >= 0)
+		pmix_remove(&step->pmix, step->tmp);
+	if (step->shares[0].done && share_hide(sandbox->mnt, step->spool, step->shares[0].path, &late) < 0)
 		slurm_error("gojail: %s", late.text);
-	if (step->script[0] && sandbox->root >= 0)
-		share_remove_script(sandbox->root, step->script);
+	if (step->script[0] && step->spool >= 0)
+		share_remove_script(step->spool, step->script);
+	close_fd(&step->spool);
+	close_fd(&step->tmp);
 	if (sandbox->mnt >= 0)
 		note_job_memory(&step->node, step->job);
 	sandbox_close(sandbox);

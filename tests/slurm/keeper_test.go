@@ -21,7 +21,9 @@ import (
 // and v2, each with its name as the marker.
 func newTreesCluster(t *testing.T, deadline time.Duration) *harness.Cluster {
 	t.Helper()
-	c := harness.Start(t, jailed)
+	options := jailed
+	options.SlurmConf = nil // a task epilog has no deadline of Slurm's while it waits for the storage
+	c := harness.Start(t, options)
 	c.ShowLogs(t)
 	for _, tree := range []string{"v1", "v2"} {
 		runAsRoot(t, c, fmt.Sprintf("mkdir -p /srv/versions && cp -al /srv/jails/debian /srv/versions/%s && rm /srv/versions/%[1]s%s && echo %[1]s >/srv/versions/%[1]s%s",

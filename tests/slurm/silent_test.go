@@ -3,7 +3,10 @@
 package slurm_test
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -144,5 +147,52 @@ func TestImageOnSilentStorage(t *testing.T) {
 		require.True(t, harness.Poll(harness.Timeout, func() bool { return launch().Code == 0 }), node)
 		requireOutput(t, "image", launch())
 		assert.Len(t, imagefiletest.LoopDevices(t, c.Path("/srv/versions/current/image.squashfs")), 1, "the template's: %s", node)
+	}
+}
+
+// TestStepEndsOnSilentStorage: no slurmstepd hangs where the storage has become silent during its step, whatever the plugin has shown in the jail
+// for that.
+func TestStepEndsOnSilentStorage(t *testing.T) {
+	c := newFUSECluster(t, 10*time.Second*harness.Slow)
+	// When it is ready, the shell's pages are in memory, it executes no program, and looks up no path that leads through the jail's root.
+	const script = "cat $(grep -o '/[^ ]*$' /proc/$$/maps | sort -u) >/dev/null; : >ready; until [ -e go ]; do :; done"
+	launches := map[string]func() harness.Result{
+		"step": func() harness.Result {
+			return c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--chdir=/tmp", "sh", "-c", script)
+		},
+		"batch script": func() harness.Result {
+			return c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/sh\n" + script + "\n",
+				Args: []string{"sbatch", "--wait", "-wn1", "--jail=debian", "--chdir=/tmp", "--output=/dev/null"}})
+		},
+	}
+	if strings.Contains(c.Run(harness.Alice, "srun", "--mpi=list").String(), "pmix") { // see TestPMIx
+		launches["PMIx"] = func() harness.Result {
+			return c.Run(harness.Alice, "srun", "-wn1", "--mpi=pmix", "--jail=debian", "--chdir=/tmp", "sh", "-c", script)
+		}
+	}
+	for name, launch := range launches {
+		t.Run(name, func(t *testing.T) {
+			c.ShowLogs(t)
+			waitForTree(t, c, "v1")
+			require.True(t, c.WaitIdle())
+			done := make(chan harness.Result)
+			go func() { done <- launch() }()
+			var ready []string
+			require.True(t, harness.Poll(harness.Timeout, func() bool {
+				ready, _ = filepath.Glob(c.Path("/var/lib/gojail/n1/jobs/*/tmp/ready"))
+				return len(ready) == 1
+			}))
+			goOn := stopProcess(t, c, findDaemon(t, c))
+			waitForExpiry()
+			require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(ready[0]), "go"), nil, 0o644))
+			assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(c.Find("slurmstepd: [")) == 0 }), "slurmstepd hangs")
+			goOn()
+			r := <-done
+			assert.Zero(t, r.Code, r)
+			require.True(t, c.WaitIdle(), c.Drained())
+			left, err := filepath.Glob(c.Path("/tmp/spmix_appdir*"))
+			require.NoError(t, err)
+			assert.Empty(t, left)
+		})
 	}
 }
