@@ -9,7 +9,7 @@
 //
 // Each has a disk of its own that outlives a reboot and a power cut, which is the end of its QEMU, and both nodes have a
 // card with SR-IOV. A hub in the process of the tests is their network. Their root is made once, by tests/site/make;
-// the packages by tests/site/packages. Tests run scripts in the machines through an
+// packages of this tree and of two earlier commits by tests/site/packages. Tests run scripts in the machines through an
 // agent on a serial port (package wire), which needs neither network nor Slurm.
 //
 // The tests share one site, and each leaves it as it was. GOJAIL_SITE_KEEP=1 keeps the disks and consoles below build/vm.
