@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -45,6 +46,8 @@ func (b *bench) runOnce(ctx context.Context, c *candidate) {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, "sh", "-c", c.script)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt ends all that the script has started
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 	before, begin := readChildrenTime(), time.Now()
 	if err := cmd.Start(); err != nil {
 		c.why = err.Error()
@@ -56,6 +59,7 @@ func (b *bench) runOnce(ctx context.Context, c *candidate) {
 	wall := time.Since(begin)
 	close(ended)
 	memory := <-most
+	fmt.Fprintf(os.Stderr, "%s: %.1f s\n", c.name, wall.Seconds())
 	if err != nil {
 		c.why = fmt.Sprintf("%v: %.300s", err, out.String())
 		return
