@@ -77,3 +77,8 @@ func (c *Config) StandardJail(name, root string) (*Jail, error) {
 	}
 	return j, s.parseMounts(c, j)
 }
+
+// CutStore returns a path below the store's directory, and whether it is below it.
+func (c *Config) CutStore(path string) (rest string, below bool) {
+	return strings.CutPrefix(path, c.Store+"/")
+}

@@ -93,7 +93,7 @@ func storedName(c *config.Config, j *config.Jail) string {
 	if j.Versions != "" {
 		return j.Versions
 	}
-	rest, below := strings.CutPrefix(j.Root, c.Store+"/")
+	rest, below := c.CutStore(j.Root)
 	if name, is := strings.CutSuffix(rest, "/"+contract.StoreCurrent); below && is && !strings.Contains(name, "/") {
 		return name
 	}
@@ -103,7 +103,11 @@ func storedName(c *config.Config, j *config.Jail) string {
 // isStored reports whether a jail's root is, or may have been, in the store.
 func (f *finder) isStored(jail string) bool {
 	j := f.config.Jails[jail]
-	return j == nil || j.Versions != "" || strings.HasPrefix(j.Root, f.config.Store+"/")
+	if j == nil || j.Versions != "" {
+		return true
+	}
+	_, below := f.config.CutStore(j.Root)
+	return below
 }
 
 // addUse adds a use of a version.
@@ -119,7 +123,7 @@ func (f *finder) addUnknown(format string, args ...any) {
 // addConfigured adds the versions that gojail.toml names as roots.
 func (f *finder) addConfigured() {
 	for _, j := range f.config.Jails {
-		rest, below := strings.CutPrefix(j.Root, f.config.Store+"/")
+		rest, below := f.config.CutStore(j.Root)
 		if parts := strings.Split(rest, "/"); below && len(parts) == 3 && parts[1] == contract.StoreVersions {
 			f.addUse(parts[2], "root of jail "+j.Name)
 		}

@@ -68,7 +68,7 @@ func tellStore(ctx context.Context, h *check.Host, n jailcheck.Node, silent map[
 		return
 	}
 	for name, j := range c.Jails {
-		if silent["jail "+name] && strings.HasPrefix(j.Root, c.Store+"/") {
+		if _, below := c.CutStore(j.Root); below && silent["jail "+name] {
 			return
 		}
 	}

@@ -4,9 +4,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -32,8 +30,8 @@ node if all checks are good; forget itself changes nothing in Slurm.`,
 			if !slices.Contains(checks.Names(), args[0]) {
 				return newUnknownCheckError(args[0])
 			}
-			if os.Geteuid() != 0 {
-				return errors.New("gojail-healthcheck forget must be run as root")
+			if err := requireRoot(cmd); err != nil {
+				return err
 			}
 			c, err := n.loadConfig(cmd)
 			if err != nil {

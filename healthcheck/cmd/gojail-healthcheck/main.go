@@ -185,3 +185,11 @@ func requireCheckName(cmd *cobra.Command, args []string) error {
 	}
 	return nil
 }
+
+// requireRoot returns an error where a command is not run by root.
+func requireRoot(cmd *cobra.Command) error {
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("%s must be run as root", cmd.CommandPath())
+	}
+	return nil
+}

@@ -60,8 +60,8 @@ type ncclReport interface {
 }
 
 func (n *node) runNCCL(cmd *cobra.Command, want nccl.Selection, dry, json bool) error {
-	if os.Geteuid() != 0 {
-		return errors.New("gojail-healthcheck nccl must be run as root")
+	if err := requireRoot(cmd); err != nil {
+		return err
 	}
 	c, err := n.loadConfig(cmd)
 	if err != nil {

@@ -27,8 +27,8 @@ import (
 // reports.
 func (n *node) runHealthCheck(cmd *cobra.Command) error {
 	began := time.Now()
-	if os.Geteuid() != 0 {
-		return errors.New("gojail-healthcheck must be run as root")
+	if err := requireRoot(cmd); err != nil {
+		return err
 	}
 	c, err := n.loadConfig(cmd)
 	if err != nil {
