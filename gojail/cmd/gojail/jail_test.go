@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -229,9 +230,16 @@ func TestJailEdit(t *testing.T) {
 
 func TestJailBuildWithoutAConfiguration(t *testing.T) {
 	s, store := newStoreSite(t)
-	require.NoError(t, os.Remove(filepath.Join(s.dir, "gojail.toml")))
+	config := filepath.Join(s.dir, "gojail.toml")
+	require.NoError(t, os.WriteFile(config, []byte("tebian = 1\n"), 0o644))
 	_, err := s.gojail("jail", "build", "debian", "--store", store, "--from", "dir:"+s.root)
 	require.ErrorContains(t, err, "; to create no mount targets, give --no-targets")
+	require.NoError(t, os.Remove(config))
+	for _, command := range []string{"ls", "jail build debian --no-targets --store " + store + " --from dir:" + s.root} {
+		_, err = s.gojail(strings.Fields(command)...)
+		require.ErrorContains(t, err, config+": cannot read the configuration: no such file or directory; copy gojail.toml.example there, or name another file with --config", command)
+	}
+	s.flags = slices.DeleteFunc(s.flags, func(flag string) bool { return flag == "--config="+config })
 	out := s.must(t, "jail", "build", "debian", "--store", store, "--no-targets", "--json", "--from", "dir:"+s.root)
 	var record map[string]any
 	require.NoError(t, json.Unmarshal([]byte(out), &record))

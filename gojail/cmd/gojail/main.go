@@ -109,6 +109,11 @@ func (n *localNode) fillDefaults(cmd *cobra.Command) error {
 			return err
 		}
 	}
+	if cmd.Flags().Changed("config") { // some commands can do without the default file
+		if _, err := n.loadConfig(); errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	if n.network == "" {
 		n.network = n.networkPath()
 	}

@@ -8,13 +8,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/command"
+	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/slurmconf"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/gres"
 )
@@ -97,22 +99,24 @@ func (n *localNode) describeNode(cmd *cobra.Command) (gres.NodeConf, error) {
 	return gres.DescribeNode(cfg, inv, features)
 }
 
-// queryNode returns the node's GRES and features in slurmctld.
+// queryNode returns the node's GRES and features in slurmctld. SLURM_CONF, where it is set, names another
+// slurm.conf than the node's own.
 func (n *localNode) queryNode(ctx context.Context) (gres.NodeConf, error) {
-	path, err := exec.LookPath("scontrol")
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
+	c, err := n.loadConfig()
 	if err != nil {
-		return gres.NodeConf{}, fmt.Errorf("cannot find scontrol in PATH: %w", err)
+		return gres.NodeConf{}, err
+	}
+	path := node.FindSlurmCommand(c, "scontrol")
+	if path == "" {
+		return gres.NodeConf{}, fmt.Errorf("cannot ask slurmctld for the node %s: this machine has no scontrol; install Slurm's client commands, or name their directory in gojail.toml (slurm.host)", n.Name)
+	}
+	conf := os.Getenv("SLURM_CONF")
+	if own := filepath.Join(c.Slurm.Conf, "slurm.conf"); conf == "" && rootpath.Exists(own) {
+		conf = own // otherwise scontrol finds it as Slurm's commands do
 	}
 	ctx, cancel := context.WithTimeout(ctx, scontrolTimeout)
 	defer cancel()
-	c := command.Command{Path: path, Args: []string{"--oneliner", "show", "node", n.Name}}
-	if conf, given := os.LookupEnv("SLURM_CONF"); given {
-		c.Env = []string{"SLURM_CONF=" + conf}
-	}
-	text, err := command.Run(ctx, c)
+	text, err := command.Run(ctx, command.Command{Path: path, Args: []string{"--oneliner", "show", "node", n.Name}, Env: slurmconf.Environment(conf)})
 	if err != nil {
 		return gres.NodeConf{}, fmt.Errorf("cannot ask slurmctld for the node %s: %w", n.Name, err)
 	}

@@ -32,9 +32,20 @@ func TestNodeConf(t *testing.T) {
 	assert.True(t, strings.HasPrefix(out, "Features=gojail,jail-"), out)
 }
 
-func TestNodeConfCheckWithoutScontrol(t *testing.T) {
+// TestNodeConfRunsNothingOfPath: root's PATH may begin with a directory that others write.
+func TestNodeConfRunsNothingOfPath(t *testing.T) {
 	s := newNetSite(t, "")
-	t.Setenv("PATH", t.TempDir())
+	s.configure(t, "", "\n[slurm]\nhost = [\""+s.dir+"/slurm\"]\n")
+	planted, ran := filepath.Join(s.dir, "planted"), filepath.Join(s.dir, "ran")
+	for path, script := range map[string]string{
+		filepath.Join(planted, "scontrol"):         "#!/bin/sh\ntouch " + ran + "\n",
+		filepath.Join(s.dir, "slurm/bin/scontrol"): "#!/bin/sh\necho the site has this one >&2; exit 1\n",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(script), 0o755))
+	}
+	t.Setenv("PATH", planted)
 	_, _, err := s.gojail("node-conf", "--check")
-	assert.ErrorContains(t, err, "cannot find scontrol in PATH")
+	assert.ErrorContains(t, err, "the site has this one")
+	assert.NoFileExists(t, ran)
 }

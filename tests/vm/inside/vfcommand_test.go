@@ -70,7 +70,7 @@ gres = "nic:rail%[1]d"
 func (c *vfCommand) runGojail(words string) (string, error) {
 	binary, err := filepath.Abs(filepath.Join(repository, "build/releases", harness.Release(), "sbin/gojail"))
 	require.NoError(c.t, err)
-	return tryRun(fmt.Sprintf("%s %s --config=%[3]s/gojail.toml --state=%[3]s/state/n1 --node=n1 %s", c.before, binary, c.dir, words))
+	return tryRun(fmt.Sprintf("%s %s --network=%[3]s/network.toml --state=%[3]s/state/n1 --node=n1 %s", c.before, binary, c.dir, words))
 }
 
 // listRows returns the rows of gojail vf ls.
