@@ -20,7 +20,7 @@ type choice struct {
 	slot int // index of the VF among the rail's VFs, including missing ones
 }
 
-// choose returns a VF for each rail: the VF that Slurm allocated by GRES, else the free VF
+// choose returns a VF for each rail: the VF that Slurm allocated by GRES, where Slurm says which; else the free VF
 // nearest to one of the job's GPUs, else the first free VF. held maps VFs that are not free
 // to the reason. choose is pure.
 func choose(rails []*config.Rail, cards []policy.Card, j Job, gpus []*inventory.GPU, held map[string]string) ([]choice, error) {
@@ -28,7 +28,7 @@ func choose(rails []*config.Rail, cards []policy.Card, j Job, gpus []*inventory.
 	taken := map[string]bool{}
 	for _, rail := range rails {
 		all := listCandidates(rail, cards)
-		given := j.Devices != nil && rail.GRES != ""
+		given := j.Devices != nil && isGRESNamed(rail)
 		if given {
 			all = slices.DeleteFunc(all, func(c choice) bool { return !slices.Contains(j.Devices, c.vf.PCI) })
 			if len(all) == 0 {
@@ -38,7 +38,7 @@ func choose(rails []*config.Rail, cards []policy.Card, j Job, gpus []*inventory.
 				return nil, fmt.Errorf("rail %s: Slurm allocated %d of its VFs to the job by %s; a job has one VF on each rail: request one", rail.Name, len(all), rail.GRES)
 			}
 		}
-		free := slices.DeleteFunc(slices.Clone(all), func(c choice) bool { return taken[c.vf.PCI] || explainUnusable(c.vf, held) != "" })
+		free := slices.DeleteFunc(slices.Clone(all), func(c choice) bool { return taken[c.vf.PCI] || c.explainUnusable(held) != "" })
 		if len(free) == 0 {
 			return nil, noneFreeError(rail, all, held, taken)
 		}
@@ -46,10 +46,20 @@ func choose(rails []*config.Rail, cards []policy.Card, j Job, gpus []*inventory.
 		taken[free[0].vf.PCI] = true
 		chosen = append(chosen, free[0])
 	}
+	if len(chosen) == 0 && len(rails) > 0 && len(j.Devices) == 0 {
+		return nil, fmt.Errorf("rail %s: Slurm gave this step none of its VFs; request one, for example --gres=%s:1, or no network: --jail-net=none", rails[0].Name, rails[0].GRES)
+	}
 	if len(chosen) == 0 && len(rails) > 0 {
 		return nil, fmt.Errorf("none of the VFs that Slurm allocated (%s) belongs to a rail that the job asks for; compare gres.conf with `gojail gres`", strings.Join(j.Devices, ", "))
 	}
 	return chosen, nil
+}
+
+// isGRESNamed reports whether Slurm says which VFs of a rail a step has. Those of a GRES whose name is not nic it counts only
+// (package gres).
+func isGRESNamed(rail *config.Rail) bool {
+	name, _, _ := strings.Cut(rail.GRES, ":")
+	return name == "nic"
 }
 
 // listCandidates returns the VFs of a rail.
@@ -71,7 +81,8 @@ func listCandidates(rail *config.Rail, cards []policy.Card) (all []choice) {
 }
 
 // explainUnusable returns why a VF cannot be given to a job now, "" if it is free.
-func explainUnusable(vf *inventory.VF, held map[string]string) string {
+func (c choice) explainUnusable(held map[string]string) string {
+	vf, rdma := c.vf, c.rail.Policy.RDMA
 	switch {
 	case held[vf.PCI] != "":
 		return held[vf.PCI]
@@ -81,6 +92,8 @@ func explainUnusable(vf *inventory.VF, held map[string]string) string {
 		return "no driver"
 	case vf.IsElsewhere() || vf.Name() == "":
 		return "in another network namespace"
+	case len(vf.RDMA) == 0 && (rdma == config.RDMAExclusive || rdma == config.RDMAShared):
+		return "no RDMA device"
 	}
 	return ""
 }
@@ -91,7 +104,7 @@ func noneFreeError(rail *config.Rail, all []choice, held map[string]string, take
 	}
 	var who []string
 	for _, c := range all {
-		why := explainUnusable(c.vf, held)
+		why := c.explainUnusable(held)
 		if taken[c.vf.PCI] {
 			why = "another rail of this job"
 		}

@@ -29,6 +29,11 @@ name = "r1"
 subnet = "10.2.0.0/24"
 nodes = "node1"
 per_node = 8
+[[pool]]
+name = "r2"
+subnet = "10.3.0.0/24"
+nodes = "node1"
+per_node = 8
 [[rail]]
 name = "rail0"
 policy = "p"
@@ -40,6 +45,11 @@ name = "rail1"
 policy = "p"
 pools = ["r1"]
 labels = ["all"]
+[[rail]]
+name = "rail2"
+policy = "p"
+pools = ["r2"]
+gres = "vf:rail2"
 `
 
 // runChoose returns the result of choose on a node with cards a and b and a GPU near each.
@@ -98,6 +108,7 @@ func TestChoose(t *testing.T) {
 		"what is gone keeps its place":                 {label: "rail0", change: func(n *fakesys.Tree) { n.RemoveDevice(a[0]) }, vfs: []string{a[1]}, slots: []int{1}},
 		"as Slurm says, and rails without GRES freely": {label: "all", job: Job{Devices: []string{b[1]}}, vfs: []string{b[1], a[0]}, slots: []int{3, 0}},
 		"the rail that Slurm did not give is left out": {label: "all", job: Job{Devices: []string{}}, vfs: []string{a[0]}, slots: []int{0}},
+		"a GRES of another name is only counted":       {label: "rail2", job: Job{Devices: []string{}}, vfs: []string{a[0]}, slots: []int{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			vfs, slots, err := runChoose(t, c.change, c.job, c.held, c.label)
@@ -108,6 +119,8 @@ func TestChoose(t *testing.T) {
 	}
 	_, _, err := runChoose(t, nil, Job{Devices: []string{"0000:99:00.1"}}, nil, "rail0")
 	assert.ErrorContains(t, err, "none of the VFs that Slurm allocated (0000:99:00.1) belongs to a rail that the job asks for")
+	_, _, err = runChoose(t, nil, Job{Devices: []string{}}, nil, "rail0")
+	assert.EqualError(t, err, "rail rail0: Slurm gave this step none of its VFs; request one, for example --gres=nic:rail0:1, or no network: --jail-net=none")
 	_, _, err = runChoose(t, nil, Job{Devices: a}, nil, "rail0")
 	assert.ErrorContains(t, err, "rail rail0: Slurm allocated 2 of its VFs to the job by nic:rail0")
 	_, _, err = runChoose(t, nil, Job{Devices: a[:1]}, map[string]string{a[0]: "job 7"}, "rail0")
@@ -119,4 +132,15 @@ func TestChoose(t *testing.T) {
 		}
 	}, Job{}, nil, "rail0")
 	assert.ErrorContains(t, err, "rail rail0: the node has no VFs for it; run: gojail vf apply")
+}
+
+// TestVFWithoutItsRDMADevice: a driver that failed to bind does not fail each job of the rail, while other VFs are free.
+func TestVFWithoutItsRDMADevice(t *testing.T) {
+	vf := &inventory.VF{Device: inventory.Device{PCI: "0000:81:01.0", Driver: "mlx5_core"}, Interface: inventory.Interface{Names: []string{"av0"}}}
+	for mode, want := range map[config.RDMAMode]string{config.RDMAShared: "no RDMA device", config.RDMAExclusive: "no RDMA device", config.RDMANone: ""} {
+		rail := &config.Rail{Policy: &config.Policy{RDMA: mode}}
+		assert.Equal(t, want, choice{rail: rail, vf: vf}.explainUnusable(nil), mode)
+	}
+	vf.RDMA = []inventory.RDMA{{Name: "mlx5_3"}}
+	assert.Empty(t, choice{rail: &config.Rail{Policy: &config.Policy{RDMA: config.RDMAShared}}, vf: vf}.explainUnusable(nil))
 }

@@ -31,10 +31,10 @@ func (s *session) planControl() (*control, error) {
 	used := map[int]bool{}
 	for _, job := range jobs {
 		r, err := s.state.readRecord(job)
-		if err != nil {
+		if err != nil && p.Directory == "" { // it may have any slot, and with that an address
 			return nil, err
 		}
-		if r != nil && r.Control != nil && r.Boot == s.boot {
+		if err == nil && r != nil && r.Control != nil && r.Boot == s.boot {
 			used[r.Control.Slot] = true
 		}
 	}
@@ -155,7 +155,12 @@ func (s *session) removeControl(ctx context.Context, r *record) error {
 	}
 	var errs []error
 	if r.Boot == s.boot {
-		errs = append(errs, link.RemoveControl(s.host, r.Control.toLink(s.site.Roots.Proc)))
+		err := link.RemoveControl(s.host, r.Control.toLink(s.site.Roots.Proc))
+		if err == nil && r.Control.Address.IsValid() { // once it is released it may be another job's, with a proxy entry
+			r.Control.Address = netip.Addr{}
+			err = writeJournal(s.state.jobPath(s.job), r)
+		}
+		errs = append(errs, err)
 	}
 	errs = append(errs, s.site.releaseAddress(ctx, r.Control.Pool, s.job, controlRail))
 	return errors.Join(errs...)

@@ -3,6 +3,8 @@
 package attach
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -73,4 +75,37 @@ func TestControlAddressOfTheNodeItself(t *testing.T) {
 	assert.ErrorContains(t, err, `control interface: pool "control" gives 192.0.2.100, which is an address of lo on this node; exclude it in network.toml`)
 	require.NoError(t, Release(t.Context(), n.site, "4711"))
 	requireSame(t, before, n.takeSnapshot())
+}
+
+// TestControlAddressIsReleasedOnce: where the pool does not answer, the record stays, and its release is repeated. The address may be
+// another job's by then, whose proxy entry is not to be removed.
+func TestControlAddressIsReleasedOnce(t *testing.T) {
+	n := newNode(t, setup{cards: 1, control: true, directory: true})
+	job := newJobSpace(t)
+	got, err := Attach(t.Context(), n.site, Job{ID: "4711", Netns: job.FD()})
+	require.NoError(t, err)
+	pools := filepath.Join(n.dir, "pools")
+	require.NoError(t, os.Rename(pools, pools+".away"))
+	require.Error(t, Release(t.Context(), n.site, "4711"))
+	require.NoError(t, os.Rename(pools+".away", pools))
+
+	proxy := "ip neigh add proxy " + got.Control.Addresses[0].String() + " dev eth0"
+	runShell(t, n.host, proxy)
+	require.NoError(t, Release(t.Context(), n.site, "4711"))
+	runShell(t, n.host, "ip neigh show proxy | grep -q '^"+got.Control.Addresses[0].String()+" '")
+}
+
+// TestDamagedRecordOfAnotherJob: addresses that are leased do not depend on it; those that follow from a slot do.
+func TestDamagedRecordOfAnotherJob(t *testing.T) {
+	for _, leased := range []bool{true, false} {
+		n := newNode(t, setup{cards: 1, control: true, directory: leased})
+		require.NoError(t, os.WriteFile(store(n.site.State).jobPath("4"), []byte("{"), 0o600))
+		_, err := Attach(t.Context(), n.site, Job{ID: "4711", Netns: newJobSpace(t).FD()})
+		if leased {
+			assert.NoError(t, err)
+			assert.NoError(t, Release(t.Context(), n.site, "4711"))
+		} else {
+			assert.ErrorContains(t, err, "jobs/4.json is damaged")
+		}
+	}
 }

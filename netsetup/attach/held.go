@@ -71,6 +71,17 @@ func ListNetworks(state string) (networks []*Network, problems []error) {
 	return networks, problems
 }
 
+// HasAnything reports whether a job has a record or a VF, which may be in quarantine. What cannot be read may be
+// the job's. state is Site.State.
+func HasAnything(state, job string) bool {
+	s := store(state)
+	if _, err := os.Lstat(s.jobPath(job)); err == nil {
+		return true
+	}
+	left, err := s.readEntriesOf(job)
+	return len(left) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)
+}
+
 // FindNetwork returns the network of a job. state is Site.State.
 func FindNetwork(state, job string) (*Network, error) {
 	r, err := store(state).readRecord(job)
@@ -84,13 +95,25 @@ func FindNetwork(state, job string) (*Network, error) {
 }
 
 // Lift ends the quarantine of a VF that an administrator has restored. It removes the VF's
-// journal, and with it the recorded original state.
-func Lift(state, pci string) error {
+// journal, and with it the recorded original state. Meanwhile nobody else restores the VF, nor
+// gives it to a job: it calls busy with the lock's path if it waits for that.
+func Lift(ctx context.Context, state, pci string, busy func(path string)) error {
 	s := store(state)
 	if !pciRule.MatchString(pci) {
 		return fmt.Errorf("%.30q is not a PCI address such as 0000:86:00.2", pci)
 	}
-	lock, err := s.lockNode(context.Background())
+	if _, err := os.Lstat(state); errors.Is(err, fs.ErrNotExist) { // no job ever had a VF here
+		return notInQuarantineError(pci)
+	}
+	if e, err := s.readEntry(pci); err == nil {
+		take := func(ctx context.Context) (*os.File, error) { return s.lockJob(ctx, e.Job) }
+		lock, err := takeAloud(ctx, take, func() { busy(s.jobLocksPath()) })
+		if err != nil {
+			return err
+		}
+		defer lock.Close()
+	}
+	lock, err := LockNode(ctx, state, busy)
 	if err != nil {
 		return err
 	}
@@ -98,12 +121,14 @@ func Lift(state, pci string) error {
 	e, err := s.readEntry(pci)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("VF %s is not in quarantine", pci)
+		return notInQuarantineError(pci)
 	case err == nil && e.Quarantined == "":
 		return fmt.Errorf("VF %s is not in quarantine: job %s holds it; if the job has ended, run: gojail sweep", pci, e.Job)
 	}
 	return removeJournal(s.vfPath(pci))
 }
+
+func notInQuarantineError(pci string) error { return fmt.Errorf("VF %s is not in quarantine", pci) }
 
 // ReadNetwork returns the network of a job. It fails with fs.ErrNotExist if the job has no
 // network or an incomplete one. state is Site.State.

@@ -42,17 +42,23 @@ func LockNode(ctx context.Context, state string, busy func(path string)) (*os.Fi
 	if err := s.prepare(); err != nil {
 		return nil, err
 	}
+	return takeAloud(ctx, s.lockNode, func() { busy(s.lockPath()) })
+}
+
+// takeAloud takes a lock, and calls busy before it waits for another process.
+func takeAloud(ctx context.Context, take func(context.Context) (*os.File, error), busy func()) (*os.File, error) {
 	now, cancel := context.WithTimeout(ctx, 0)
 	defer cancel()
-	file, err := s.lockNode(now)
+	file, err := take(now)
 	if !errors.Is(err, filelock.ErrBusy) {
 		return file, err
 	}
-	busy(s.lockPath())
-	return s.lockNode(ctx)
+	busy()
+	return take(ctx)
 }
 
-func (s store) lockPath() string { return filepath.Join(string(s), "lock") }
+func (s store) lockPath() string     { return filepath.Join(string(s), "lock") }
+func (s store) jobLocksPath() string { return filepath.Join(string(s), "jobs.lock") }
 
 // withNodeLock calls do with the node's lock.
 func (s store) withNodeLock(ctx context.Context, do func() error) error {
@@ -70,7 +76,7 @@ func (s store) withNodeLock(ctx context.Context, do func() error) error {
 func (s store) lockJob(ctx context.Context, job string) (*os.File, error) {
 	hash := fnv.New64a()
 	hash.Write([]byte(job))
-	file, err := filelock.Open(filepath.Join(string(s), "jobs.lock"))
+	file, err := filelock.Open(s.jobLocksPath())
 	if err == nil {
 		if err = filelock.WaitByte(ctx, file, int64(hash.Sum64()%math.MaxInt64)); err == nil {
 			return file, nil

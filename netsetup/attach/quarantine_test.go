@@ -3,6 +3,7 @@
 package attach
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -48,6 +49,8 @@ func TestAVFThatCannotBeResetIsInQuarantine(t *testing.T) {
 	vfs, err := ListHeldVFs(n.site.State)
 	require.NoError(t, err)
 	assert.Equal(t, []HeldVF{{newCard(0).VFAddress(0), "rail0", true}}, vfs)
+	assert.True(t, HasAnything(n.site.State, "4711"), "the ends of later jobs try again")
+	assert.False(t, HasAnything(n.site.State, "4712"))
 
 	got, err := Attach(t.Context(), n.site, Job{ID: "4712", Netns: job.FD()})
 	require.NoError(t, err, "others go on")
@@ -94,9 +97,23 @@ func TestLift(t *testing.T) {
 	_, err := n.attach(newJobSpace(t))
 	require.NoError(t, err)
 	require.Error(t, Release(t.Context(), n.site, "4711"))
-	require.NoError(t, Lift(n.site.State, newCard(0).VFAddress(0)))
-	assert.ErrorContains(t, Lift(n.site.State, newCard(0).VFAddress(0)), "is not in quarantine")
-	assert.ErrorContains(t, Lift(n.site.State, "../../etc/passwd"), "is not a PCI address")
+	pci := newCard(0).VFAddress(0)
+	lift := func(state, pci string) error { return Lift(t.Context(), state, pci, func(string) {}) }
+
+	// Nobody may be restoring the VF meanwhile, as a sweep does under the job's lock.
+	lock, err := store(n.site.State).lockJob(t.Context(), "4711")
+	require.NoError(t, err)
+	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var waits string
+	require.ErrorContains(t, Lift(soon, n.site.State, pci, func(path string) { waits = path }), "the lock of job 4711")
+	assert.Equal(t, n.site.State+"/jobs.lock", waits)
+	lock.Close()
+
+	require.NoError(t, lift(n.site.State, pci))
+	assert.ErrorContains(t, lift(n.site.State, pci), "is not in quarantine")
+	assert.ErrorContains(t, lift(n.site.State+"/none", pci), "is not in quarantine")
+	assert.ErrorContains(t, lift(n.site.State, "../../etc/passwd"), "is not a PCI address")
 	_, quarantined, err := ListHeld(n.site.State)
 	require.NoError(t, err)
 	assert.Empty(t, quarantined)
@@ -152,7 +169,7 @@ func TestDamagedJournals(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 7, got.Rails[0].VF)
 	n.release()
-	require.NoError(t, Lift(n.site.State, newCard(0).VFAddress(3)))
+	require.NoError(t, Lift(t.Context(), n.site.State, newCard(0).VFAddress(3), nil))
 
 	require.NoError(t, os.WriteFile(store(n.site.State).jobPath("4711"), []byte("{"), 0o600))
 	_, err = n.attach(job)

@@ -59,7 +59,9 @@ func (n *node) withRDMA(ib bool) *fakeRDMA {
 	require.NoError(n.t, err)
 	for i := range n.cards {
 		for v := range n.vfs {
-			require.NoError(n.t, os.WriteFile(f.path(newCard(i).VFAddress(v)), []byte(fmt.Sprint(here)), 0o600))
+			pci := newCard(i).VFAddress(v)
+			require.NoError(n.t, os.WriteFile(f.path(pci), []byte(fmt.Sprint(here)), 0o600))
+			n.tree.WriteFile(n.tree.DevicePath(pci)+"/infiniband/mlx5_"+pci+"/node_guid", "0000:0000:0000:0001")
 		}
 	}
 	return f

@@ -45,7 +45,7 @@ func TestAHeldVFIsNotGiven(t *testing.T) {
 	require.Len(t, networks, 2)
 	assert.Equal(t, "2", networks[1].Job)
 	assert.Equal(t, newCard(0).VFAddress(1), networks[1].Rails[0].PCI)
-	assert.ErrorContains(t, Lift(n.site.State, newCard(0).VFAddress(0)), "job 1 holds it")
+	assert.ErrorContains(t, Lift(t.Context(), n.site.State, newCard(0).VFAddress(0), nil), "job 1 holds it")
 	require.NoError(t, Release(t.Context(), n.site, "1"))
 	_, err = Attach(t.Context(), n.site, Job{ID: "3", Netns: job.FD()})
 	require.NoError(t, err)

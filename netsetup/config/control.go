@@ -46,7 +46,7 @@ func (r *reader) parseProbe() (err error) {
 	if p.Tries, err = parseNumber(r.Source, f.Tries, 3, 1, 10, key("probe", "tries")); err != nil {
 		return err
 	}
-	p.Carrier, err = r.parseDuration(f.Carrier, 10*time.Second, 0, 5*time.Minute, key("probe", "carrier"))
+	p.Carrier, err = r.parseDuration(f.Carrier, 8*time.Second, 0, 5*time.Minute, key("probe", "carrier"))
 	return err
 }
 

@@ -150,7 +150,7 @@ func TestParseReadsEveryKey(t *testing.T) {
 func TestParseFillsInDefaults(t *testing.T) {
 	c, err := Parse("", "")
 	require.NoError(t, err)
-	assert.Equal(t, &Config{Default: noNetwork, Probe: Probe{true, true, 200 * time.Millisecond, 3, 10 * time.Second}}, c)
+	assert.Equal(t, &Config{Default: noNetwork, Probe: Probe{true, true, 200 * time.Millisecond, 3, 8 * time.Second}}, c)
 	c, err = Parse("[ufm]\nurl = \"https://u\"\ncredentials = \"/c\"\n[[policy]]\nname = \"a\"\nnic.pf = [\"e\"]\nvfs = 1\nvlan = 5\n", "")
 	require.NoError(t, err)
 	assert.True(t, c.UFM.Required)

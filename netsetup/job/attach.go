@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/gojail/gojail/netsetup/attach"
@@ -64,19 +65,21 @@ func (n Node) Attach(ctx context.Context, r Request) error {
 }
 
 // addGres adds the devices that Slurm allocated to the job. Without a plugin of Slurm that
-// sets the variables, a user can set them: NICs count only with GresTypes=nic. GPUs are only
-// a preference.
+// sets the variables, a user can set them: NICs count only with GresTypes=nic, and then a
+// job has none but those. GPUs are only a preference.
 func (n Node) addGres(job *attach.Job, r Request, cfg *config.Config) error {
-	if r.NICs == "" && r.GPUs == "" {
+	types := strings.FieldsFunc(r.GresTypes, func(c rune) bool { return c == ',' || c == ' ' })
+	if r.GPUs == "" && !slices.Contains(types, "nic") {
 		return nil
 	}
 	inv, err := inventory.Read(n.rootsOrHost())
 	if err != nil {
 		return err
 	}
-	for _, name := range strings.Split(r.GresTypes, ",") {
-		switch strings.TrimSpace(name) {
+	for _, name := range types {
+		switch name {
 		case "nic":
+			job.Devices = []string{}
 			devices, err := gres.ListDevices(cfg, inv)
 			if err != nil {
 				return err

@@ -7,16 +7,13 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/gojail/gojail/netsetup/attach"
 )
 
-// HasNetwork reports whether the state directory has a record of the job's network.
-func HasNetwork(state, job string) bool {
-	_, err := os.Lstat(filepath.Join(attach.StateDir(state), "jobs", job+".json"))
-	return err == nil
-}
+// HasNetwork reports whether the state directory has anything of the job's network: a record of it, or a VF that could not be
+// restored.
+func HasNetwork(state, job string) bool { return attach.HasAnything(attach.StateDir(state), job) }
 
 // Release takes back a job's VFs. What it cannot release now, Sweep releases later.
 func (n Node) Release(ctx context.Context, job string) error {

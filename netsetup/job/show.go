@@ -16,6 +16,15 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
+// ShowFiles creates the device nodes of the RDMA devices that the job has in a further sandbox of it.
+func ShowFiles(state, job string, holder int) error {
+	got, err := attach.ReadNetwork(attach.StateDir(state), job)
+	if err != nil {
+		return fmt.Errorf("the job's sandbox cannot join its network: %w", err)
+	}
+	return makeDeviceNodes(holder, got)
+}
+
 // makeDeviceNodes creates the device nodes of the job's RDMA devices in the sandbox, whose
 // /dev/infiniband is a separate file system. They disappear with the sandbox.
 func makeDeviceNodes(holder int, got *attach.Network) error {

@@ -99,6 +99,19 @@ func TestDirectoryMustBeClosed(t *testing.T) {
 	require.ErrorContains(t, open(), "not a directory")
 }
 
+// TestProbeOfSquashing: what a killed process left does not fail the next one, and pools that share a directory do not disturb
+// each other.
+func TestProbeOfSquashing(t *testing.T) {
+	site := newSite(t, "10.1.0.0/24")
+	dir, s := site.pool.Directory, site.open(t, "n1")
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "who,n1,"+s.name), 0o700))
+	require.NoError(t, s.checkSquashed(dir, 0))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "who,n1,another"), 0o700))
+	require.NoError(t, s.checkSquashed(dir, 0))
+	require.DirExists(t, filepath.Join(dir, "who,n1,another"))
+	require.NoDirExists(t, filepath.Join(dir, "who,n1,"+s.name))
+}
+
 func TestOnlyTheCanonicalName(t *testing.T) {
 	for _, bad := range []string{"10.1.0.03", "FD00::5", "fd00:0::5", "fe80::1%eth0", "10.1.0", ""} {
 		_, ok := parseAddr(bad)

@@ -95,15 +95,16 @@ func (s *shared) prepare(dir string) error {
 // checkSquashed accepts a directory of another owner only if the file server maps root to
 // that owner, which shows in the owner of what root creates there.
 func (s *shared) checkSquashed(dir string, owner uint32) error {
-	path := filepath.Join(dir, "who,"+s.node)
+	path := filepath.Join(dir, "who,"+s.node+","+s.name) // pools may share a directory
 	var st unix.Stat_t
 	err := os.Mkdir(path, 0o700)
+	if errors.Is(err, fs.ErrExist) { // left by a killed process
+		os.Remove(path)
+		err = os.Mkdir(path, 0o700)
+	}
 	if err == nil {
 		err = unix.Lstat(path, &st)
 		os.Remove(path)
-	} else if errors.Is(err, fs.ErrExist) { // left by a killed process
-		os.Remove(path)
-		return fmt.Errorf("%s was left by a killed process and has been removed; try again", path)
 	}
 	if err != nil {
 		return err

@@ -52,11 +52,11 @@ func (r *request) attachNet() ([]mount.Tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--jail-net=%s: %w", r.words["net"], err)
 	}
-	holder, err := strconv.Atoi(r.words["holder"])
+	holder, err := r.findHolder()
 	if err != nil {
-		return nil, fmt.Errorf("net: holder=%q is not a process", r.words["holder"])
+		return nil, err
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), r.findDeadline())
+	ctx, cancel := context.WithDeadline(context.Background(), r.deadline.Add(-leave))
 	defer cancel()
 	return nil, r.newNode(c).Attach(ctx, job.Request{
 		Job: r.words["job"], Label: r.words["net"], Holder: holder,
@@ -64,6 +64,23 @@ func (r *request) attachNet() ([]mount.Tree, error) {
 		Env:      filepath.Join(r.words["state"], contract.JobsDir, r.words["job"], contract.NetEnvFile),
 		Counters: filepath.Join(r.words["state"], contract.JobsDir, r.words["job"], contract.NetCountersFile),
 	})
+}
+
+// showNetFiles shows a further sandbox of the job the devices of its rails.
+func (r *request) showNetFiles() ([]mount.Tree, error) {
+	holder, err := r.findHolder()
+	if err != nil {
+		return nil, err
+	}
+	return nil, job.ShowFiles(r.words["state"], r.words["job"], holder)
+}
+
+func (r *request) findHolder() (int, error) {
+	holder, err := strconv.Atoi(r.words["holder"])
+	if err != nil {
+		return 0, fmt.Errorf("%s: holder=%q is not a process", r.verb, r.words["holder"])
+	}
+	return holder, nil
 }
 
 // countersPatience is the time for the counters of a job's rails: a card whose firmware hangs must not keep the VFs from being
@@ -97,8 +114,8 @@ func (r *request) describeNetUse(s *state.State, id string) string {
 	}
 }
 
-// releaseNet releases a job's VFs. The sweep releases what fails here.
-func (r *request) releaseNet(id string) error {
+// releaseNet releases a job's VFs. What fails here is tried again at the ends of later jobs, and by the sweep.
+func (r *request) releaseNet(id string, until time.Time) error {
 	if !job.HasNetwork(r.words["state"], id) {
 		return nil
 	}
@@ -106,14 +123,14 @@ func (r *request) releaseNet(id string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
 	return r.newNode(c).Release(ctx, id)
 }
 
 // sweepNet releases the VFs of jobs that ended.
 func (r *request) sweepNet(c *config.Config, alive func(job string) bool) error {
-	ctx, cancel := context.WithDeadline(context.Background(), r.findDeadline())
+	ctx, cancel := context.WithDeadline(context.Background(), r.deadline)
 	defer cancel()
 	_, err := r.newNode(c).Sweep(ctx, alive)
 	return err

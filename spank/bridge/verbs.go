@@ -30,19 +30,20 @@ import (
 
 // verbs are the requests of gojail-launcher.
 var verbs = map[string]func(*request) ([]mount.Tree, error){
-	"site":   (*request).writeSite,
-	"root":   (*request).attachRoot,
-	"stage":  (*request).assembleStage,
-	"jail":   (*request).assembleJail,
-	"mounts": (*request).openMounts,
-	"ids":    (*request).findIDs,
-	"range":  (*request).openRange,
-	"net":    (*request).attachNet,
-	"epilog": (*request).endJob,
-	"clean":  (*request).finishJob,
-	"boot":   (*request).sweepNode,
-	"logout": (*request).endLogin,
-	"ended":  (*request).writeSummary,
+	"site":     (*request).writeSite,
+	"root":     (*request).attachRoot,
+	"stage":    (*request).assembleStage,
+	"jail":     (*request).assembleJail,
+	"mounts":   (*request).openMounts,
+	"ids":      (*request).findIDs,
+	"range":    (*request).openRange,
+	"net":      (*request).attachNet,
+	"netfiles": (*request).showNetFiles,
+	"epilog":   (*request).endJob,
+	"clean":    (*request).finishJob,
+	"boot":     (*request).sweepNode,
+	"logout":   (*request).endLogin,
+	"ended":    (*request).writeSummary,
 }
 
 // request is a command line of gojail-launcher: VERB [name=value]...
@@ -50,7 +51,8 @@ type request struct {
 	verb  string
 	words map[string]string
 
-	answer string // text for the caller
+	deadline time.Time // when the launcher's caller stops waiting
+	answer   string    // text for the caller
 }
 
 // known are the names in include/gojail.h. Some are only for the launcher.
@@ -79,6 +81,7 @@ func parseRequest(words []string) (*request, error) {
 			r.words[name] = value
 		}
 	}
+	r.deadline = time.Now().Add(r.readDeadline())
 	return r, nil
 }
 
@@ -88,13 +91,13 @@ func (r *request) loadConfig() (*config.Config, error) {
 	return node.Load(r.words["config"], r.words["node"])
 }
 
-// findDeadline returns the time at which the launcher's caller stops waiting.
-func (r *request) findDeadline() time.Time {
+// readDeadline returns how long the launcher's caller waits.
+func (r *request) readDeadline() time.Duration {
 	ms, err := strconv.Atoi(r.words["deadline"])
 	if err != nil || ms <= 0 {
-		return time.Now().Add(contract.DefaultDeadline)
+		return contract.DefaultDeadline
 	}
-	return time.Now().Add(time.Duration(ms) * time.Millisecond)
+	return time.Duration(ms) * time.Millisecond
 }
 
 func (r *request) writeSite() ([]mount.Tree, error) {
@@ -109,7 +112,7 @@ func (r *request) writeSite() ([]mount.Tree, error) {
 	if c.Networks, err = r.readNetworks(); err != nil {
 		return nil, err
 	}
-	if err := site.Write(c, state.Path(), r.findDeadline().Add(-leave)); err != nil {
+	if err := site.Write(c, state.Path(), r.deadline.Add(-leave)); err != nil {
 		return nil, err
 	}
 	sandbox.EndUnusedZygotes(state, c) // the sweep retries after an error
@@ -189,63 +192,6 @@ func (r *request) assembleJail() ([]mount.Tree, error) {
 	})
 }
 
-// endJob ends a job. It works without a valid configuration.
-func (r *request) endJob() ([]mount.Tree, error) {
-	state, scratch, err := r.openForEnd()
-	if err != nil {
-		return nil, err
-	}
-	r.answer = r.describeNetUse(state, r.words["job"])
-	// The VFs first: while the job's namespace lives, they can be moved out of it.
-	return nil, errors.Join(r.releaseNet(r.words["job"]), sandbox.EndJob(state, scratch, r.words["job"], r.findDeadline().Add(-leave)))
-}
-
-// openForEnd returns what is needed to end a sandbox: the state directory and the scratch directory.
-func (r *request) openForEnd() (*state.State, string, error) {
-	s, err := state.OpenState(r.words["state"])
-	if err != nil {
-		return nil, "", err
-	}
-	scratch, err := r.findScratch(s)
-	return s, scratch, err
-}
-
-// findScratch returns the scratch directory from the site file, with which jobs were built, or else from the
-// configuration.
-func (r *request) findScratch(state *state.State) (string, error) {
-	if scratch := state.Scratch(); scratch != "" {
-		return scratch, nil
-	}
-	c, err := r.loadConfig()
-	if err != nil {
-		return "", err
-	}
-	return c.Scratch, nil
-}
-
-// finishJob does the slow work after the end of a job, for which Slurm does not wait.
-func (r *request) finishJob() ([]mount.Tree, error) {
-	until := r.findDeadline().Add(-leave)
-	state, err := state.OpenState(r.words["state"])
-	if err != nil {
-		return nil, err
-	}
-	sandbox.RetryEnded(state, r.loadConfig, until, r.releaseNet)
-	var trashes []string
-	if noted := r.words["scratch"]; noted != "" {
-		trashes = append(trashes, noted)
-	}
-	scratch, err := r.findScratch(state)
-	if err == nil && !slices.Contains(trashes, scratch) {
-		trashes = append(trashes, scratch)
-	}
-	failed := sandbox.EmptyTrash(trashes, r.words["job"], until)
-	if failed != nil && !contract.IsLogin(r.words["job"]) { // the user may be back by now
-		state.NoteEnded(r.words["job"])
-	}
-	return nil, errors.Join(err, failed)
-}
-
 // refreshLease tells the store what this node uses. Where it cannot, versions are kept: it fails nothing.
 func (r *request) refreshLease(state *state.State, until time.Time) {
 	c, err := r.loadConfig()
@@ -272,7 +218,7 @@ func earlier(a, b time.Time) time.Time {
 const leave = time.Second
 
 func (r *request) sweepNode() ([]mount.Tree, error) {
-	until := r.findDeadline().Add(-leave)
+	until := r.deadline.Add(-leave)
 	c, err := r.loadConfig()
 	if err != nil {
 		return nil, err

@@ -202,14 +202,19 @@ static int write_namespace_record(const struct jail *jail, int job, const struct
 	return record_write(job, GOJAIL_NAMESPACES, &first, fault);
 }
 
-/* Attaches the rails, which Go does, and records that. Returns 0, or -1 with a fault. */
-static int attach_net(const struct sandbox_spec *spec, const struct sandbox_go *go, int job, const struct record *holder,
+/*
+ * Attaches the rails, which Go does, and records that. A further sandbox of the job joins its network, and gets device nodes of its
+ * own. Returns 0, or -1 with a fault.
+ */
+static int attach_net(const struct sandbox_spec *spec, const struct sandbox_go *go, int job, const struct record *holder, bool made,
 		      struct fault *fault)
 {
 	struct record net = *holder;
 
-	if (go->net(holder, fault) < 0)
+	if (go->net(holder, !made, fault) < 0)
 		return -1;
+	if (!made)
+		return 0;
 	snprintf(net.key, sizeof(net.key), "%016" PRIx64, job_hash(spec->net));
 	return record_write(job, GOJAIL_NET, &net, fault);
 }
@@ -249,7 +254,7 @@ static int build_and_record(struct sandbox *sandbox, const struct node *node, co
 	if (asked < 0)
 		return NOT_MADE;
 	holder.uid = spec->user.uid;
-	if (net_made && attach_net(spec, go, job, &holder, fault) < 0)
+	if (spec->net && attach_net(spec, go, job, &holder, net_made, fault) < 0)
 		return -1;
 	sandbox->holder = record_open_pidfd(&holder);
 	if (sandbox_take_from_holder(sandbox, jail, spec, &holder) < 0)

@@ -54,8 +54,8 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 struct sandbox_go {
 	/* Opens the trees of the user's mounts. */
 	int (*trees)(const struct sandbox_spec *spec, struct gojail_tree *trees, uint32_t *count, struct fault *fault);
-	/* Attaches the job's rails to the network namespace of the holder. */
-	int (*net)(const struct record *holder, struct fault *fault);
+	/* Attaches the job's rails to the network namespace of the holder; or, with attached, shows a further holder their devices. */
+	int (*net)(const struct record *holder, bool attached, struct fault *fault);
 	/* Maps the ids of the tree of the batch script, where --jail-root asks for that. */
 	int (*script)(const struct sandbox_spec *spec, int tree, struct fault *fault);
 };

@@ -90,11 +90,11 @@ static int open_user_trees(const struct sandbox_spec *spec, struct gojail_tree *
 	return answer ? 0 : -1;
 }
 
-static int attach_net(const struct record *holder, struct fault *fault)
+static int attach_net(const struct record *holder, bool attached, struct fault *fault)
 {
 	if (library_add_word("holder", (int)holder->pid, fault) < 0)
 		return -1;
-	return library_call("net", fault) ? 0 : -1;
+	return library_call(attached ? "netfiles" : "net", fault) ? 0 : -1;
 }
 
 /*

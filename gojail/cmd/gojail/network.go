@@ -69,9 +69,11 @@ func (n *localNode) lockNetwork(ctx context.Context, say io.Writer) (*os.File, e
 	if _, err := state.OpenState(n.State); err != nil {
 		return nil, err
 	}
-	return attach.LockNode(ctx, n.networkState(), func(path string) {
-		fmt.Fprintf(say, "waiting for %s: a launch or another gojail holds it\n", path)
-	})
+	return attach.LockNode(ctx, n.networkState(), sayBusy(say))
+}
+
+func sayBusy(say io.Writer) func(path string) {
+	return func(path string) { fmt.Fprintf(say, "waiting for %s: a launch or another gojail holds it\n", path) }
 }
 
 // readHolders returns the job of each VF in use and the reason of each quarantine, by PCI address. A node

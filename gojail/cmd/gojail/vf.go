@@ -160,7 +160,7 @@ recreating the card's VFs, lift the quarantine, and jobs get it again.`,
   gojail vf lift 0000:86:01.2`,
 		Args: takeOneArgument("the PCI address of a VF, from: gojail vf ls"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := attach.Lift(n.networkState(), args[0]); err != nil {
+			if err := attach.Lift(cmd.Context(), n.networkState(), args[0], sayBusy(cmd.ErrOrStderr())); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "VF %s is no longer quarantined\n", args[0])

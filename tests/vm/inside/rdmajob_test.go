@@ -67,6 +67,7 @@ done
 for d in /sys/class/infiniband/*; do echo "device ${d##*/}"; done
 echo "pci $GOJAIL_NET_RAIL0_N1_PCI"
 echo "hca $NCCL_IB_HCA"
+echo "job $SLURM_JOB_ID"
 echo ready
 exec sleep `
 
@@ -76,7 +77,9 @@ type rdmaJob struct {
 	devices []string // in its /sys
 	pci     string   // of its VF
 	hca     string
-	pid     int // of its task
+	user    string
+	id      string // job's number
+	pid     int    // of its task
 	end     func()
 }
 
@@ -90,7 +93,7 @@ func startRDMA(t *testing.T, c *harness.Cluster, user string, seconds int) *rdma
 	var problems strings.Builder
 	srun.Stderr = &problems
 	require.NoError(t, srun.Start())
-	j := &rdmaJob{}
+	j := &rdmaJob{user: user}
 	j.end = func() { c.Run(user, "scancel", "-u", user); cancel(); srun.Wait() }
 	t.Cleanup(j.end)
 	lines, ready := bufio.NewScanner(out), false
@@ -103,6 +106,8 @@ func startRDMA(t *testing.T, c *harness.Cluster, user string, seconds int) *rdma
 			j.devices = append(j.devices, value)
 		case "pci":
 			j.pci = value
+		case "job":
+			j.id = value
 		case "hca":
 			j.hca = strings.TrimPrefix(value, "=")
 		case "ready":
@@ -161,6 +166,14 @@ func runRDMAJobs(t *testing.T, mode string) {
 		assert.Equal(t, name, j.hca)
 		assert.Contains(t, c.Gojail("n1", "metrics").Stdout, `pci="`+j.pci+`"`)
 		assert.Contains(t, c.Gojail("n1", "metrics").Stdout, `rdma="`+name+`",user=`)
+		// A further sandbox of the job has the same devices.
+		again := c.Run(j.user, "srun", "--overlap", "-Q", "-wn1", "--jobid="+j.id, "--jail=other", "--jail-net=r0", "sh", "-c", "cd /dev/infiniband && for f in *; do : <>$f && echo $f; done")
+		require.Zero(t, again.Code, again)
+		var names []string
+		for _, node := range j.opened {
+			names = append(names, strings.Fields(node)[0])
+		}
+		assert.ElementsMatch(t, names, strings.Fields(again.Stdout), "%s", again)
 		its := c.Root("nsenter", "--net", fmt.Sprintf("--target=%d", j.pid), "rdma", "dev")
 		require.Zero(t, its.Code, its)
 		if mode == "exclusive" {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/netsetup/attach"
+	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/fake/fakesys"
+)
+
+// TestNICsOfSlurm: with Slurm's plugin of NICs a job has none but those that Slurm says; without it the variable is the user's.
+func TestNICsOfSlurm(t *testing.T) {
+	tree := fakesys.New(t)
+	card := fakesys.Card{PCI: "0000:81:00.0", Under: "pci0000:80/0000:80:01.0", Name: "a", TotalVFs: 8, NumVFs: 2}
+	tree.AddCard(card)
+	cfg, err := config.Parse(`
+[[policy]]
+name = "p"
+nic = { pf = ["a"] }
+vfs = 2
+[[pool]]
+name = "r0"
+subnet = "10.1.0.0/24"
+nodes = "n1"
+per_node = 2
+[[rail]]
+name = "rail0"
+policy = "p"
+pools = ["r0"]
+gres = "nic:rail0"
+`, "n1")
+	require.NoError(t, err)
+	n := Node{Roots: tree.Roots()}
+	for _, row := range []struct {
+		types, nics string
+		want        []string
+	}{
+		{"gpu, nic", "mlx4_1", []string{card.VFAddress(1)}},
+		{"gpu,nic", "", []string{}},
+		{"gpu", "mlx4_1", nil},
+		{"", "", nil},
+	} {
+		var job attach.Job
+		require.NoError(t, n.addGres(&job, Request{GresTypes: row.types, NICs: row.nics, GPUs: "0"}, cfg))
+		assert.Equal(t, row.want, job.Devices, "%+v", row)
+	}
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/mount"
+	"github.com/gojail/gojail/gojail/sandbox"
+	"github.com/gojail/gojail/gojail/state"
+)
+
+// endTime is the time reserved for the end of a job's sandbox, after its VFs.
+const endTime = 2 * time.Second
+
+// endJob ends a job. It works without a valid configuration.
+func (r *request) endJob() ([]mount.Tree, error) {
+	state, scratch, err := r.openForEnd()
+	if err != nil {
+		return nil, err
+	}
+	r.answer = r.describeNetUse(state, r.words["job"])
+	// The VFs first: while the job's namespace lives, they can be moved out of it. One that is late must not keep the sandbox.
+	until := r.deadline.Add(-leave)
+	failed := r.releaseNet(r.words["job"], until.Add(-min(endTime, time.Until(until)/2)))
+	return nil, errors.Join(failed, sandbox.EndJob(state, scratch, r.words["job"], until))
+}
+
+// openForEnd returns what is needed to end a sandbox: the state directory and the scratch directory.
+func (r *request) openForEnd() (*state.State, string, error) {
+	s, err := state.OpenState(r.words["state"])
+	if err != nil {
+		return nil, "", err
+	}
+	scratch, err := r.findScratch(s)
+	return s, scratch, err
+}
+
+// findScratch returns the scratch directory from the site file, with which jobs were built, or else from the
+// configuration.
+func (r *request) findScratch(state *state.State) (string, error) {
+	if scratch := state.Scratch(); scratch != "" {
+		return scratch, nil
+	}
+	c, err := r.loadConfig()
+	if err != nil {
+		return "", err
+	}
+	return c.Scratch, nil
+}
+
+// finishJob does the slow work after the end of a job, for which Slurm does not wait.
+func (r *request) finishJob() ([]mount.Tree, error) {
+	until := r.deadline.Add(-leave)
+	state, err := state.OpenState(r.words["state"])
+	if err != nil {
+		return nil, err
+	}
+	sandbox.RetryEnded(state, r.loadConfig, until, func(job string) error { return r.releaseNet(job, earlier(until, time.Now().Add(time.Minute))) })
+	var trashes []string
+	if noted := r.words["scratch"]; noted != "" {
+		trashes = append(trashes, noted)
+	}
+	scratch, err := r.findScratch(state)
+	if err == nil && !slices.Contains(trashes, scratch) {
+		trashes = append(trashes, scratch)
+	}
+	failed := sandbox.EmptyTrash(trashes, r.words["job"], until)
+	if failed != nil && !contract.IsLogin(r.words["job"]) { // the user may be back by now
+		state.NoteEnded(r.words["job"])
+	}
+	return nil, errors.Join(err, failed)
+}
