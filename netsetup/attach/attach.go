@@ -207,15 +207,9 @@ func (s *session) chooseVFs(j Job) ([]choice, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, quarantined, err := ListHeld(string(s.state))
+	held, err := s.state.listTaken(s.site.Config)
 	if err != nil {
 		return nil, err
-	}
-	for pci, job := range held {
-		held[pci] = "job " + job
-	}
-	for pci := range quarantined {
-		held[pci] = "in quarantine"
 	}
 	var gpus []*inventory.GPU
 	for _, gpu := range inv.GPUs {

@@ -20,12 +20,22 @@ type choice struct {
 	slot int // index of the VF among the rail's VFs, including missing ones
 }
 
+// taken is what jobs have, with the reason.
+type taken struct {
+	vfs   map[string]string   // by PCI address
+	slots map[railSlot]string // a card that went or came since then shifts the slots, and with them the derived addresses
+}
+
+type railSlot struct {
+	rail string
+	slot int
+}
+
 // choose returns a VF for each rail: the VF that Slurm allocated by GRES, where Slurm says which; else the free VF
-// nearest to one of the job's GPUs, else the first free VF. held maps VFs that are not free
-// to the reason. choose is pure.
-func choose(rails []*config.Rail, cards []policy.Card, j Job, gpus []*inventory.GPU, held map[string]string) ([]choice, error) {
+// nearest to one of the job's GPUs, else the first free VF. choose is pure.
+func choose(rails []*config.Rail, cards []policy.Card, j Job, gpus []*inventory.GPU, held taken) ([]choice, error) {
 	var chosen []choice
-	taken := map[string]bool{}
+	own := map[string]bool{}
 	for _, rail := range rails {
 		all := listCandidates(rail, cards)
 		given := j.Devices != nil && isGRESNamed(rail)
@@ -38,12 +48,12 @@ func choose(rails []*config.Rail, cards []policy.Card, j Job, gpus []*inventory.
 				return nil, fmt.Errorf("rail %s: Slurm allocated %d of its VFs to the job by %s; a job has one VF on each rail: request one", rail.Name, len(all), rail.GRES)
 			}
 		}
-		free := slices.DeleteFunc(slices.Clone(all), func(c choice) bool { return taken[c.vf.PCI] || c.explainUnusable(held) != "" })
+		free := slices.DeleteFunc(slices.Clone(all), func(c choice) bool { return own[c.vf.PCI] || c.explainUnusable(held) != "" })
 		if len(free) == 0 {
-			return nil, noneFreeError(rail, all, held, taken)
+			return nil, noneFreeError(rail, all, held, own)
 		}
 		slices.SortStableFunc(free, func(a, b choice) int { return measureDistance(a.vf, gpus) - measureDistance(b.vf, gpus) })
-		taken[free[0].vf.PCI] = true
+		own[free[0].vf.PCI] = true
 		chosen = append(chosen, free[0])
 	}
 	if len(chosen) == 0 && len(rails) > 0 && len(j.Devices) == 0 {
@@ -81,11 +91,13 @@ func listCandidates(rail *config.Rail, cards []policy.Card) (all []choice) {
 }
 
 // explainUnusable returns why a VF cannot be given to a job now, "" if it is free.
-func (c choice) explainUnusable(held map[string]string) string {
+func (c choice) explainUnusable(held taken) string {
 	vf, rdma := c.vf, c.rail.Policy.RDMA
 	switch {
-	case held[vf.PCI] != "":
-		return held[vf.PCI]
+	case held.vfs[vf.PCI] != "":
+		return held.vfs[vf.PCI]
+	case held.slots[railSlot{c.rail.Name, c.slot}] != "":
+		return held.slots[railSlot{c.rail.Name, c.slot}]
 	case vf.HasUserDriver():
 		return "driver " + vf.Driver
 	case vf.Driver == "":
@@ -98,14 +110,14 @@ func (c choice) explainUnusable(held map[string]string) string {
 	return ""
 }
 
-func noneFreeError(rail *config.Rail, all []choice, held map[string]string, taken map[string]bool) error {
+func noneFreeError(rail *config.Rail, all []choice, held taken, own map[string]bool) error {
 	if len(all) == 0 {
 		return fmt.Errorf("rail %s: the node has no VFs for it; run: gojail vf apply", rail.Name)
 	}
 	var who []string
 	for _, c := range all {
 		why := c.explainUnusable(held)
-		if taken[c.vf.PCI] {
+		if own[c.vf.PCI] {
 			why = "another rail of this job"
 		}
 		who = append(who, c.vf.PCI+": "+why)

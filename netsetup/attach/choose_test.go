@@ -79,7 +79,11 @@ func runChoose(t *testing.T, change func(*fakesys.Tree), j Job, held map[string]
 			}
 		}
 	}
-	all, err := choose(rails, cards, j, gpus, held)
+	others := map[railSlot]string{}
+	if label == "rail1" {
+		others[railSlot{"rail1", 0}] = "its address is that of VF 0000:a1:01.0 (job 3)"
+	}
+	all, err := choose(rails, cards, j, gpus, taken{vfs: held, slots: others})
 	var vfs []string
 	var slots []int
 	for _, c := range all {
@@ -108,6 +112,7 @@ func TestChoose(t *testing.T) {
 		"what is gone keeps its place":                 {label: "rail0", change: func(n *fakesys.Tree) { n.RemoveDevice(a[0]) }, vfs: []string{a[1]}, slots: []int{1}},
 		"as Slurm says, and rails without GRES freely": {label: "all", job: Job{Devices: []string{b[1]}}, vfs: []string{b[1], a[0]}, slots: []int{3, 0}},
 		"the rail that Slurm did not give is left out": {label: "all", job: Job{Devices: []string{}}, vfs: []string{a[0]}, slots: []int{0}},
+		"an address that another job has is not given": {label: "rail1", vfs: []string{a[1]}, slots: []int{1}},
 		"a GRES of another name is only counted":       {label: "rail2", job: Job{Devices: []string{}}, vfs: []string{a[0]}, slots: []int{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,8 +144,8 @@ func TestVFWithoutItsRDMADevice(t *testing.T) {
 	vf := &inventory.VF{Device: inventory.Device{PCI: "0000:81:01.0", Driver: "mlx5_core"}, Interface: inventory.Interface{Names: []string{"av0"}}}
 	for mode, want := range map[config.RDMAMode]string{config.RDMAShared: "no RDMA device", config.RDMAExclusive: "no RDMA device", config.RDMANone: ""} {
 		rail := &config.Rail{Policy: &config.Policy{RDMA: mode}}
-		assert.Equal(t, want, choice{rail: rail, vf: vf}.explainUnusable(nil), mode)
+		assert.Equal(t, want, choice{rail: rail, vf: vf}.explainUnusable(taken{}), mode)
 	}
 	vf.RDMA = []inventory.RDMA{{Name: "mlx5_3"}}
-	assert.Empty(t, choice{rail: &config.Rail{Policy: &config.Policy{RDMA: config.RDMAShared}}, vf: vf}.explainUnusable(nil))
+	assert.Empty(t, choice{rail: &config.Rail{Policy: &config.Policy{RDMA: config.RDMAShared}}, vf: vf}.explainUnusable(taken{}))
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/gojail/gojail/netsetup/config"
 )
 
 // ListHeld returns the VFs that are not free, by PCI address: those of jobs with the job,
@@ -27,6 +29,27 @@ func ListHeld(state string) (jobs, quarantined map[string]string, err error) {
 		}
 	}
 	return jobs, bad, nil
+}
+
+// listTaken returns what jobs have, and what is in quarantine, for choose.
+func (s store) listTaken(cfg *config.Config) (taken, error) {
+	entries, bad, err := s.readEntries()
+	held := taken{map[string]string{}, map[railSlot]string{}}
+	for pci := range bad {
+		held.vfs[pci] = "in quarantine"
+	}
+	for _, e := range entries {
+		held.vfs[e.PCI] = "job " + e.Job
+		if e.Quarantined != "" {
+			held.vfs[e.PCI] = "in quarantine"
+		}
+		for _, p := range cfg.Pools {
+			if _, has := e.Pools[p.Name]; has && p.Directory == "" {
+				held.slots[railSlot{e.Rail, e.Slot}] = fmt.Sprintf("its address is that of VF %s (job %s)", e.PCI, e.Job)
+			}
+		}
+	}
+	return held, err
 }
 
 // HeldVF is a VF that is not free.
