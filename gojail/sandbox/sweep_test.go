@@ -152,7 +152,7 @@ func TestSweepFindsStepds(t *testing.T) {
 	other, err := net.Listen("unix", dir+"/spool/n2_4000000002.0")
 	require.NoError(t, err)
 	defer other.Close()
-	stepd := exec.Command("sleep", "1000")
+	stepd := exec.Command(linkSleep(t, "slurmstepd"), "1000")
 	stepd.Args[0] = "slurmstepd: [4000000003.batch]"
 	require.NoError(t, stepd.Start())
 	defer func() { stepd.Process.Kill(); stepd.Wait() }()
@@ -172,7 +172,7 @@ func TestSweepIsNotKeptByTitles(t *testing.T) {
 	w, _ := newSweep(t, nil)
 	w.addJob(t, "4000000001")
 	for _, undumpable := range []bool{false, true} {
-		user := exec.Command("sleep", "1000")
+		user := exec.Command(linkSleep(t, "slurmstepd"), "1000")
 		user.Args[0] = "slurmstepd: [4000000001.0]"
 		user.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		if undumpable { // its own program can be executed, but not read
@@ -182,7 +182,7 @@ func TestSweepIsNotKeptByTitles(t *testing.T) {
 			require.NoError(t, err)
 			t.Cleanup(func() { os.RemoveAll(dir) })
 			require.NoError(t, os.Chmod(dir, 0o755))
-			user.Path = dir + "/sleep"
+			user.Path = dir + "/slurmstepd"
 			require.NoError(t, os.WriteFile(user.Path, text, 0o700))
 			require.NoError(t, os.Chmod(user.Path, 0o111))
 		}

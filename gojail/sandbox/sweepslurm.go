@@ -87,7 +87,8 @@ func isAnswering(dir *os.File, name string) bool {
 }
 
 // findStepdProcess looks for the title that slurmstepd sets, "slurmstepd: [JOB.STEP]". A user's process
-// can set the same title, so only root's processes count.
+// can set the same title, so only root's processes count. The title of another process is not read: that waits
+// while a task of it is in mmap(2) of a file on storage that does not answer.
 func findStepdProcess(job string) (string, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -97,11 +98,16 @@ func findStepdProcess(job string) (string, error) {
 		if name := e.Name(); name[0] < '1' || name[0] > '9' {
 			continue
 		}
-		text, err := procfs.ReadTitle(filepath.Join("/proc", e.Name(), "cmdline"))
+		proc := filepath.Join("/proc", e.Name())
+		comm, _ := os.ReadFile(filepath.Join(proc, "comm"))
+		if !bytes.HasPrefix(comm, []byte("slurmstepd")) || !procfs.IsRoots(e.Name()) {
+			continue
+		}
+		text, err := procfs.ReadTitle(filepath.Join(proc, "cmdline"))
 		if err != nil {
 			continue // has ended
 		}
-		if rest, is := bytes.CutPrefix(text, []byte("slurmstepd: ["+job+".")); is && procfs.IsRoots(e.Name()) {
+		if rest, is := bytes.CutPrefix(text, []byte("slurmstepd: ["+job+".")); is {
 			step, _, _ := strings.Cut(string(rest), "]")
 			return job + "." + step, nil
 		}
