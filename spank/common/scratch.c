@@ -76,37 +76,78 @@ static void make_spares(int jobs)
 	flock(jobs, LOCK_UN);
 }
 
-/* Creates the scratch directory and what is missing above it: a directory of tmpfiles.d may be missing since the boot. */
-static void make_scratch(const char *scratch)
+#define OTHERS_TEXT "the scratch directory %s%s can be changed by others than root; ask your administrator to run: gojail check"
+
+/* Reports whether users could replace what is in a directory, as trusted.Check does: none of theirs, and none that they may write to unless it is sticky. */
+static bool is_users(const struct stat *st)
+{
+	return st->st_uid != 0 || (S_ISDIR(st->st_mode) && (st->st_mode & 022) && !(st->st_mode & S_ISVTX));
+}
+
+/*
+ * Creates the scratch directory and what is missing above it: a directory of tmpfiles.d may be missing since the boot. Below a
+ * directory such as /tmp, a user may have come first. Returns 0, or -1 with a fault.
+ */
+static int make_scratch(const char *scratch, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX];
+	struct stat st;
 
 	snprintf(path, sizeof(path), "%s", scratch);
 	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		mkdir(path, 0755);
+		if (mkdir(path, 0755) < 0 && lstat(path, &st) == 0 && is_users(&st))
+			return fault_set(fault, OTHERS_TEXT, path, "");
 		*slash = '/';
 	}
 	mkdir(path, 0711);
+	return 0;
 }
 
-static int open_jobs(const char *scratch, struct fault *fault)
+/* Opens the scratch directory. Returns -1 with errno, which is EPERM where users could replace what is in it. */
+static int open_scratch(const char *scratch)
 {
-	char path[GOJAIL_PATH_MAX + 8];
+	scoped_fd dir = open(scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS, scratch);
-	scoped_fd jobs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (jobs < 0 && errno == ENOENT) {
-		make_scratch(scratch);
-		mkdir(path, 0700);
-		jobs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (dir < 0 || fstat(dir, &st) < 0)
+		return -1;
+	errno = EPERM;
+	if (is_users(&st))
+		return -1;
+	int open = dir;
+	dir = -1;
+	return open;
+}
+
+static int open_jobs_in(int dir)
+{
+	return openat(dir, GOJAIL_JOBS, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+/* Opens SCRATCH/jobs, and creates what is missing of it. Returns -1 with a fault. */
+static int open_jobs(const char *scratch, struct fault *fault)
+{
+	scoped_fd dir = open_scratch(scratch);
+	struct stat st;
+
+	if (dir < 0 && errno == ENOENT) {
+		if (make_scratch(scratch, fault) < 0)
+			return -1;
+		dir = open_scratch(scratch);
+	}
+	if (dir < 0 && errno == EPERM)
+		return fault_set(fault, OTHERS_TEXT, scratch, "");
+	scoped_fd jobs = dir < 0 ? -1 : open_jobs_in(dir);
+	if (dir >= 0 && jobs < 0 && errno == ENOENT) {
+		mkdirat(dir, GOJAIL_JOBS, 0700);
+		jobs = open_jobs_in(dir);
 	}
 	if (jobs < 0 || fstat(jobs, &st) < 0)
-		return fault_set(fault, "cannot open the scratch directory %s: %s; ask your administrator", path,
+		return fault_set(fault, "cannot open the scratch directory %s/" GOJAIL_JOBS ": %s; ask your administrator", scratch,
 				 strerror(errno));
 	if (st.st_uid != 0 || (st.st_mode & 022))
-		return fault_set(fault, "the scratch directory %s can be changed by others than root; ask your administrator to run: gojail check", path);
+		return fault_set(fault, OTHERS_TEXT, scratch, "/" GOJAIL_JOBS);
 	int open = jobs;
 	jobs = -1;
 	return open;
@@ -228,7 +269,12 @@ int scratch_remove(int job, struct leftover *left)
 	if (!name)
 		return -1;
 	*name++ = '\0';
-	scoped_fd jobs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	last = strrchr(path, '/'); /* .../jobs */
+	if (!last || last == path)
+		return -1;
+	*last = '\0';
+	scoped_fd dir = open_scratch(path);
+	scoped_fd jobs = dir < 0 ? -1 : open_jobs_in(dir);
 	snprintf(tmp, sizeof(tmp), "%s/tmp", name);
 	if (jobs < 0)
 		return -1;
@@ -238,10 +284,6 @@ int scratch_remove(int job, struct leftover *left)
 		make_spares(jobs);
 		return 0;
 	}
-	last = strrchr(path, '/'); /* .../jobs */
-	if (!last || last == path)
-		return -1;
-	*last = '\0';
 	snprintf(left->scratch, sizeof(left->scratch), "%s", path);
 	if (move_to_trash(jobs, name, left) < 0)
 		return -1;
