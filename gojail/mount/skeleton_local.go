@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
 	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/trusted"
 )
 
 // MakeLocal creates the node-local directories of a jail below scratch, each with the owner and mode of
@@ -28,35 +28,36 @@ func MakeLocal(c *config.Config, j *config.Jail, root int) error {
 		if err != nil {
 			return fmt.Errorf("jail %s: local directory %s cannot be reached in %s: %w", j.Name, path, j.Root, err)
 		}
-		if err := makeBelow(c.Scratch, filepath.Join("local", j.Name, path), like); err != nil {
+		if err := makeBelow(c.Scratch, plan.LocalDir(c, j, path), like); err != nil {
 			return fmt.Errorf("jail %s: cannot create the local directory %s on this node: %w", j.Name, plan.LocalDir(c, j, path), err)
 		}
 	}
 	return nil
 }
 
-// makeBelow creates scratch and the directories of path below it, the last one with the owner and mode of
-// like. Only root can write to the other directories, so nobody can replace them.
+// makeBelow creates scratch and the missing directories of path, which is below it, the last one with the owner and mode of
+// like. Only root can replace the other directories: they are checked before, so that nothing is created in a user's, and
+// again when they exist, as a user may have created one in a sticky directory meanwhile.
 func makeBelow(scratch, path string, like unix.Stat_t) error {
+	if err := trusted.Parents(path); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(scratch, 0o711); err != nil {
 		return err
 	}
-	dir := scratch
-	names := strings.Split(path, "/")
-	for _, name := range names[:len(names)-1] {
-		dir = filepath.Join(dir, name)
-		if err := os.Mkdir(dir, 0o711); err != nil && !os.IsExist(err) {
-			return err
-		}
+	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
+		return err
 	}
-	dir = filepath.Join(dir, names[len(names)-1])
-	if st, err := os.Lstat(dir); err == nil {
+	if err := trusted.Parents(path); err != nil {
+		return err
+	}
+	if st, err := os.Lstat(path); err == nil {
 		if !st.IsDir() {
 			return fmt.Errorf("another file is in its place")
 		}
 		return nil
 	}
-	return makeLike(dir, like)
+	return makeLike(path, like)
 }
 
 // makeLike creates a directory under a temporary name and renames it, so that it appears with its owner
@@ -67,10 +68,16 @@ func makeLike(dir string, like unix.Stat_t) error {
 		return err
 	}
 	defer os.Remove(temporary) // only after an error: otherwise it was renamed
-	if err := os.Lchown(temporary, int(like.Uid), int(like.Gid)); err != nil {
+	// By a descriptor: its new owner may replace it where the directory above is sticky.
+	made, err := os.OpenFile(temporary, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
 		return err
 	}
-	if err := unix.Chmod(temporary, like.Mode&0o7777); err != nil {
+	defer made.Close()
+	if err := made.Chown(int(like.Uid), int(like.Gid)); err != nil {
+		return err
+	}
+	if err := unix.Fchmod(int(made.Fd()), like.Mode&0o7777); err != nil {
 		return err
 	}
 	if err := os.Rename(temporary, dir); err != nil && !rootpath.Exists(dir) {

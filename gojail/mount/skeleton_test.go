@@ -16,6 +16,7 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
 	"github.com/gojail/gojail/internal/filelock"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 // newEmptyJail returns a jail whose root has only the directories of every Linux tree.
@@ -105,6 +106,7 @@ func TestMakeTargetsWaitsForAnotherNode(t *testing.T) {
 }
 
 func makeLocal(t *testing.T, c *config.Config, j *config.Jail) error {
+	nstest.NeedRoot(t)
 	root, err := node.OpenJail(j)
 	require.NoError(t, err)
 	defer unix.Close(root)
@@ -132,4 +134,24 @@ func TestMakeLocal(t *testing.T) {
 	require.NoError(t, os.RemoveAll(dir))
 	require.NoError(t, os.Symlink("/etc", dir))
 	assert.ErrorContains(t, makeLocal(t, c, j), "another file is in its place")
+}
+
+// TestMakeLocalInUsersDirectories: a user who owns a directory above could exchange the new one with a link before root gives it its
+// owner and mode.
+func TestMakeLocalInUsersDirectories(t *testing.T) {
+	nstest.NeedRoot(t)
+	const user = 65534
+	for _, above := range []string{"", "local", "local/a", "local/a/var"} {
+		c, j, _ := newEmptyJail(t)
+		require.NoError(t, os.MkdirAll(filepath.Join(j.Root, "var/tmp"), 0o755))
+		dir := filepath.Join(c.Scratch, above)
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+		require.NoError(t, os.Chown(dir, user, user))
+		assert.EqualError(t, makeLocal(t, c, j), "jail a: cannot create the local directory "+plan.LocalDir(c, j, "/var/tmp")+
+			" on this node: "+dir+": belongs to uid 65534 and not to root; run: chown root:root "+dir)
+		assert.NoDirExists(t, plan.LocalDir(c, j, "/var/tmp"))
+		require.NoError(t, os.Chown(dir, 0, 0))
+		require.NoError(t, os.Chmod(dir, os.ModeSticky|0o777))
+		assert.NoError(t, makeLocal(t, c, j), "as below /tmp")
+	}
 }
