@@ -25,7 +25,7 @@ func buildProfile(j *config.Jail) (*specs.LinuxSeccomp, error) {
 	var err error
 	switch i.Seccomp {
 	case config.None:
-		profile = &specs.LinuxSeccomp{DefaultAction: specs.ActAllow}
+		profile = seccomp.AllowAll()
 	case config.SeccompDefault:
 		profile, err = seccomp.Default(i.BoundingNames())
 	default:

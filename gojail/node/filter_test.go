@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/seccomp"
 )
 
 // TestTmpSizeOfADiskCannotBeEscaped: a jail without a filter of its own gets one then, which refuses just that.
@@ -23,7 +24,18 @@ func TestTmpSizeOfADiskCannotBeEscaped(t *testing.T) {
 	assert.Nil(t, filter(`seccomp = "none"`))
 	assert.Nil(t, filter("seccomp = \"none\"\ntmp = \"tmpfs\"\ntmp_size = \"1G\""))
 	assert.NotNil(t, filter("seccomp = \"none\"\ntmp_size = \"1G\""))
+	assert.Len(t, filter("seccomp = \"none\"\ntmp_size = \"1G\""), lengthOfAllowAll(t), "it does not kill 32-bit programs")
 	assert.Greater(t, len(filter(`tmp_size = "1G"`)), len(filter("")))
 	assert.Nil(t, filter("seccomp = \"none\"\n[jail.b]\nroot = \"/b\""))
 	assert.NotNil(t, filter("seccomp = \"none\"\n[jail.b]\nroot = \"/b\"\ntmp_size = \"1G\""), "that of another jail is not to be filled either")
+}
+
+// lengthOfAllowAll returns the length of a program that refuses just what such a jail does, for every ABI of this machine.
+func lengthOfAllowAll(t *testing.T) int {
+	t.Helper()
+	p := seccomp.AllowAll()
+	p.Syscalls = append(refuseTyping(), refuseQuotaEscapes()...)
+	program, err := seccomp.Compile(p)
+	require.NoError(t, err)
+	return len(program)
 }

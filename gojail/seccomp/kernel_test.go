@@ -188,6 +188,12 @@ func TestThirtyTwoBits(t *testing.T) {
 	assert.Equal(t, -int64(unix.ENOSYS), do(program, "socketcall", "1", "0"))
 	assert.Equal(t, -int64(unix.EFAULT), do(nil, "socketcall", "1", "0"))
 
+	all := AllowAll()
+	all.Syscalls = []specs.LinuxSyscall{{Names: []string{"unshare"}, Action: specs.ActErrno}}
+	program = compileProfile(t, all, nil)
+	assert.Positive(t, do(program, "getpid"))
+	assert.Equal(t, -int64(unix.EPERM), do(program, "unshare", "0x10000000"), "the rule that is added")
+
 	p.Architectures = []specs.Arch{specs.ArchX86_64}
 	only := compileProfile(t, p, nil)
 	cmd := exec.Command("/proc/self/exe", call, "32", "20")

@@ -63,6 +63,16 @@ func Load(path string, caps []string) (*specs.LinuxSeccomp, error) {
 	return p, nil
 }
 
+// AllowAll returns a profile that refuses no call, for rules of gojail's own to be put before: those of 32-bit programs are in it, as
+// Compile has such a program killed by a profile that does not list it.
+func AllowAll() *specs.LinuxSeccomp {
+	p := &specs.LinuxSeccomp{DefaultAction: specs.ActAllow}
+	for _, a := range thisMachine() {
+		p.Architectures = append(p.Architectures, a.oci)
+	}
+	return p
+}
+
 // newBoundedSpec returns a spec with everything that the profile's conditions test, besides architecture and
 // kernel.
 func newBoundedSpec(caps []string) *specs.Spec {
