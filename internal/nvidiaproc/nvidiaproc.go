@@ -16,6 +16,8 @@ type Information struct {
 	Model string
 	UUID  string // "" unless the GPU was started since the driver was loaded
 	Minor string // the N of /dev/nvidiaN
+
+	isExcluded bool // by the driver's parameter NVreg_ExcludedGpus
 }
 
 // ParseInformation parses the content of gpus/PCI/information.
@@ -32,6 +34,8 @@ func ParseInformation(text string) (i Information) {
 			}
 		case "Device Minor":
 			i.Minor = value
+		case "GPU Excluded":
+			i.isExcluded = value == "Yes"
 		}
 	}
 	return i
@@ -45,7 +49,8 @@ type GPU struct {
 }
 
 // ReadGPUs returns the GPUs in the order of their PCI addresses, which is that of NVML's indexes. It returns
-// none where the driver is not loaded. proc is /proc.
+// none where the driver is not loaded. GPUs that the driver is told to exclude are left out: they have a
+// directory here, and no index in NVML (nvmlGetExcludedDeviceCount). proc is /proc.
 func ReadGPUs(proc string) (gpus []GPU) {
 	entries, _ := os.ReadDir(filepath.Join(proc, "driver/nvidia/gpus")) // sorted
 	for _, e := range entries {
@@ -54,6 +59,9 @@ func ReadGPUs(proc string) (gpus []GPU) {
 			continue
 		}
 		i := ParseInformation(string(text))
+		if i.isExcluded {
+			continue
+		}
 		minor, err := strconv.Atoi(i.Minor)
 		if err != nil {
 			minor = -1 // still counted: the others keep their index

@@ -24,7 +24,10 @@ func TestReadGPUs(t *testing.T) {
 	write(t, proc, "gpus/0000:9b:00.0/information", "Model: \t\t NVIDIA H100\nGPU UUID: \t GPU-1\nDevice Minor: \t 0\n")
 	write(t, proc, "gpus/0000:1b:00.0/information", "Model: \t\t NVIDIA H100\nGPU UUID: \t GPU-????????-????-????-????-????????????\nDevice Minor: \t 7\n")
 	write(t, proc, "gpus/0000:5b:00.0/information", "Model: Unknown\n")
-	assert.Equal(t, []GPU{{"0000:1b:00.0", "", 7}, {"0000:5b:00.0", "", -1}, {"0000:9b:00.0", "GPU-1", 0}}, ReadGPUs(proc))
+	write(t, proc, "gpus/0000:4b:00.0/information", "Model: \t\t NVIDIA H100\nGPU UUID: \t GPU-3\nDevice Minor: \t 3\nGPU Excluded:\t Yes\n")
+	write(t, proc, "gpus/0000:ab:00.0/information", "Model: \t\t NVIDIA H100\nGPU UUID: \t GPU-2\nDevice Minor: \t 4\nGPU Excluded:\t No\n")
+	assert.Equal(t, []GPU{{"0000:1b:00.0", "", 7}, {"0000:5b:00.0", "", -1}, {"0000:9b:00.0", "GPU-1", 0}, {"0000:ab:00.0", "GPU-2", 4}}, ReadGPUs(proc),
+		"an excluded GPU has no index")
 }
 
 func TestReadInstances(t *testing.T) {
