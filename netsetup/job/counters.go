@@ -16,7 +16,7 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// Counters are the counters of a job's VF since its driver was bound, by the names of their files in sysfs.
+// Counters are the counters of a job's VF, by the names of their files in sysfs.
 // A counter that the driver does not have is missing. What a file counts in words is here in bytes.
 type Counters struct {
 	Interface map[string]uint64            // class/net/NAME/statistics
@@ -32,8 +32,8 @@ var (
 	portCounters      = []string{"port_rcv_data", "port_xmit_data", "port_rcv_packets", "port_xmit_packets", "port_xmit_wait"}
 )
 
-// ReadCounters reads the counters of a job's rails, by rail, from a sysfs of the job's network namespace.
-func ReadCounters(namespace *os.File, rails []attach.RailNet) (map[string]Counters, error) {
+// readCounters reads the counters of a job's rails, by rail, from a sysfs of the job's network namespace.
+func readCounters(namespace *os.File, rails []attach.RailNet) (map[string]Counters, error) {
 	space, err := link.Open(int(namespace.Fd()))
 	if err != nil {
 		return nil, err

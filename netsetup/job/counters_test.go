@@ -23,7 +23,7 @@ func TestCountersOfANamespace(t *testing.T) {
 	require.NoError(t, err)
 	namespace := os.NewFile(uintptr(fd), "namespace")
 	defer namespace.Close()
-	counters, err := ReadCounters(namespace, []attach.RailNet{{Rail: "rail0", Name: "net1", PCI: "0000:86:00.2"}, {Rail: "rail1", Name: "net9"}})
+	counters, err := readCounters(namespace, []attach.RailNet{{Rail: "rail0", Name: "net1", PCI: "0000:86:00.2"}, {Rail: "rail1", Name: "net9"}})
 	assert.EqualError(t, err, "rail rail1: the job has no interface net9")
 	require.Contains(t, counters, "rail0")
 	got := counters["rail0"].Interface

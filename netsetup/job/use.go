@@ -3,12 +3,9 @@
 package job
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
-	"github.com/gojail/gojail/internal/statefile"
 	"github.com/gojail/gojail/netsetup/attach"
 )
 
@@ -28,34 +25,6 @@ func (t traffic) String() string {
 	return text
 }
 
-// noteCounters writes the counters of the job's VFs, by PCI address, to a file: they count from when the driver was bound, not
-// from the start of the job. VFs that the file has keep theirs: the job's network was attached before.
-func noteCounters(path string, namespace *os.File, rails []attach.RailNet) error {
-	noted, err := readNoted(path)
-	if err != nil {
-		return err
-	}
-	counters, err := ReadCounters(namespace, rails)
-	for i := range rails {
-		if _, is := noted[rails[i].PCI]; !is {
-			if c, known := counters[rails[i].Rail]; known {
-				noted[rails[i].PCI] = c.traffic()
-			}
-		}
-	}
-	return errors.Join(err, statefile.Write(path, noted))
-}
-
-// readNoted reads what noteCounters wrote; a missing file has none.
-func readNoted(path string) (map[string]traffic, error) {
-	noted := map[string]traffic{}
-	err := statefile.Read(path, &noted, func() error { return nil })
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return noted, nil
-}
-
 // DescribeUse returns what the job's rails carried since noteCounters wrote the file, as fields of the journal's line about the end of
 // a job. It returns an error unless that is known of all of them.
 func DescribeUse(state, job, path string, namespace *os.File) (string, error) {
@@ -68,11 +37,11 @@ func readUse(state, job, path string, namespace *os.File) (sum traffic, err erro
 	if err != nil {
 		return sum, err
 	}
-	noted, err := readNoted(path)
+	noted, err := readNotes(path)
 	if err != nil {
 		return sum, err
 	}
-	counters, err := ReadCounters(namespace, network.Rails)
+	counters, err := readCounters(namespace, network.Rails)
 	if err != nil {
 		return sum, err
 	}
@@ -81,7 +50,7 @@ func readUse(state, job, path string, namespace *os.File) (sum traffic, err erro
 		if !known {
 			return sum, fmt.Errorf("the counters of %s at the start of job %s are unknown", network.Rails[i].PCI, job)
 		}
-		sum.add(counters[network.Rails[i].Rail].traffic(), begin)
+		sum.add(counters[network.Rails[i].Rail].traffic(), begin.traffic)
 	}
 	return sum, nil
 }

@@ -35,12 +35,14 @@ func TestUseOfANamespace(t *testing.T) {
 	_, err = readUse(dir, "18", path, namespace)
 	assert.EqualError(t, err, "job 18 has no complete network")
 
+	_, err = ReadCounters(path, namespace, rails[:1])
+	assert.EqualError(t, err, "rail rail0: the counters of 0000:86:00.2 at the start of the job are unknown")
 	require.NoError(t, noteCounters(path, namespace, rails[:1]))
-	before, err := ReadCounters(namespace, rails[:1])
+	before, err := readCounters(namespace, rails[:1])
 	require.NoError(t, err)
 	require.NoError(t, noteCounters(path, namespace, rails), "attached once more")
 	f.check(long)
-	after, err := ReadCounters(namespace, rails)
+	after, err := readCounters(namespace, rails)
 	require.NoError(t, err)
 	use, err := readUse(dir, "17", path, namespace)
 	require.NoError(t, err)
@@ -51,7 +53,16 @@ func TestUseOfANamespace(t *testing.T) {
 	assert.Less(t, use.Sent, after["rail0"].Interface["tx_bytes"]+after["rail1"].Interface["tx_bytes"])
 	assert.Regexp(t, `^network_received=[1-9]\d* network_sent=[1-9]\d*$`, use.String())
 
+	own, err := ReadCounters(path, namespace, append(rails, attach.RailNet{Rail: "rail9", Name: "net9"}))
+	assert.EqualError(t, err, "rail rail9: the job has no interface net9", "the others are known")
+	require.Contains(t, own, "rail1")
+	assert.Len(t, own["rail0"].Interface, len(interfaceCounters))
+	assert.GreaterOrEqual(t, own["rail0"].Interface["tx_bytes"], sent)
+	assert.Less(t, own["rail0"].Interface["tx_bytes"], after["rail0"].Interface["tx_bytes"], "not those of before")
+
 	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
+	_, err = ReadCounters(path, namespace, rails)
+	assert.ErrorContains(t, err, path+" is damaged")
 	_, err = readUse(dir, "17", path, namespace)
 	assert.ErrorContains(t, err, path+" is damaged")
 }
@@ -66,7 +77,25 @@ func TestUseOfPorts(t *testing.T) {
 
 	path := filepath.Join(t.TempDir(), "counters")
 	require.NoError(t, statefile.Write(path, map[string]traffic{"0000:86:00.2": sum}))
-	noted, err := readNoted(path)
+	noted, err := readNotes(path)
 	require.NoError(t, err)
-	assert.Equal(t, map[string]traffic{"0000:86:00.2": sum}, noted)
+	assert.Equal(t, map[string]note{"0000:86:00.2": {traffic: sum}}, noted, "of an earlier version")
+	require.NoError(t, statefile.Write(path, map[string]note{"0000:86:00.2": {sum, counters}}))
+	noted, err = readNotes(path)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]note{"0000:86:00.2": {sum, counters}}, noted)
+	earlier := map[string]traffic{}
+	require.NoError(t, statefile.Read(path, &earlier, nil))
+	assert.Equal(t, map[string]traffic{"0000:86:00.2": sum}, earlier, "an earlier version reads it")
+}
+
+// TestCountersOfTheJob: each counter begins with the job, and one that is not known of its start is missing.
+func TestCountersOfTheJob(t *testing.T) {
+	begin := Counters{Interface: map[string]uint64{"rx_bytes": 100, "tx_bytes": 50, "rx_dropped": 2},
+		Ports: map[string]map[string]uint64{"1": {"port_rcv_data": 40, "port_xmit_wait": 7}}}
+	now := Counters{Interface: map[string]uint64{"rx_bytes": 107, "tx_bytes": 20, "rx_dropped": 2, "rx_errors": 9},
+		Ports: map[string]map[string]uint64{"1": {"port_rcv_data": 44, "port_xmit_wait": 7}, "2": {"port_rcv_data": 4}}}
+	assert.Equal(t, Counters{Interface: map[string]uint64{"rx_bytes": 7, "tx_bytes": 20, "rx_dropped": 0},
+		Ports: map[string]map[string]uint64{"1": {"port_rcv_data": 4, "port_xmit_wait": 0}}}, now.since(begin), "tx_bytes began again")
+	assert.Equal(t, Counters{Interface: map[string]uint64{}}, now.since(Counters{}), "noted by an earlier version")
 }

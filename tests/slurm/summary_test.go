@@ -152,11 +152,20 @@ while [ "$(cat /proc/$pid/comm)" != sleep ]; do sleep 0.1; done
 nsenter -t $pid -n sh -ec 'ip link add net1 type veth peer name peer; ip link set peer up; ip link set net1 up; ip addr add 10.9.0.1/24 dev net1; ping -qc1 -W1 10.9.0.2 >/dev/null || true'
 set -- $(cat /proc/$pid/stat); shift 21
 echo "`+fmt.Sprint(contract.Version)+` $pid $1 0123456789abcdef 0" >jobs/9077/.net
+echo '{"0000:86:00.2":{"Received":0,"Sent":1,"Interface":{"tx_bytes":1,"tx_dropped":0}}}' >jobs/9077/.net.counters
+echo rubbish >net/vf/0000:86:00.4.json; chmod 600 net/vf/0000:86:00.4.json
 echo 5001 >jobs/9077/.uid
-echo '{"0000:86:00.2":{"Received":0,"Sent":1}}' >jobs/9077/.net.counters
 echo '{"job":"9077","boot":"b","network":{"job":"9077","rails":[{"rail":"r","name":"net1","pci":"0000:86:00.2"}]}}' >net/jobs/9077.json
 chmod 600 net/jobs/9077.json`)
 	require.Zero(t, r.Code, r)
+	metrics := c.Gojail("n1", "metrics")
+	assert.Contains(t, metrics.Stdout, `gojail_job_vf{job_id="9077",netdev="net1",node="n1",pci="0000:86:00.2",pf="",rail="r",rdma="",user="",vf="0"} 1`+"\n", metrics.Stderr)
+	assert.Regexp(t, `(?m)^gojail_job_network_transmit_bytes_total\{job_id="9077",node="n1",rail="r"\} [1-9]\d*$`, metrics.Stdout)
+	assert.Contains(t, metrics.Stdout, `gojail_job_network_transmit_drop_total{job_id="9077",node="n1",rail="r"} 0`+"\n")
+	assert.NotContains(t, metrics.Stdout, "gojail_job_network_receive_bytes_total{", "what it was at the start is unknown")
+	assert.Contains(t, metrics.Stdout, `gojail_vf_quarantined{node="n1",pci="0000:86:00.4",rail=""} 1`+"\n", "its record is damaged")
+	assert.Contains(t, metrics.Stdout, `gojail_vfs{node="n1",rail="",state="quarantined"} 1`+"\n")
+	require.Zero(t, c.Root("rm", "/run/gojail/n1/net/vf/0000:86:00.4.json").Code)
 	r = c.Root(harness.Prefix+"/lib/gojail/gojail-launcher", "epilog", "state=/run/gojail/n1", "node=n1", "job=9077", "deadline=10000")
 	assert.Zero(t, r.Code, r)
 	assert.Regexp(t, `^note network_received=\d+ network_sent=[1-9]\d*\nok\n$`, r.Stderr)

@@ -5,8 +5,10 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/metrics"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/netsetup/attach"
@@ -35,7 +37,7 @@ func addNetwork(f *metrics.Facts, s *state.State, network *attach.Network) error
 	var counters map[string]job.Counters
 	namespace, err := s.OpenNetwork(network.Job)
 	if err == nil {
-		counters, err = job.ReadCounters(namespace, network.Rails)
+		counters, err = job.ReadCounters(filepath.Join(s.JobDir(network.Job), contract.NetCountersFile), namespace, network.Rails)
 		namespace.Close()
 	}
 	for _, r := range network.Rails {

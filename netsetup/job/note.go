@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/gojail/gojail/internal/statefile"
+	"github.com/gojail/gojail/netsetup/attach"
+)
+
+// note is what the counters of a VF were when it was attached. They count from when the driver was bound, not from the
+// start of the job. A note of an earlier version of gojail has the bytes alone, and an earlier version reads these.
+type note struct {
+	traffic
+	Counters
+}
+
+// noteCounters writes the counters of the job's VFs, by PCI address, to a file. VFs that the file has keep theirs: the job's
+// network was attached before.
+func noteCounters(path string, namespace *os.File, rails []attach.RailNet) error {
+	noted, err := readNotes(path)
+	if err != nil {
+		return err
+	}
+	counters, err := readCounters(namespace, rails)
+	for i := range rails {
+		if _, is := noted[rails[i].PCI]; !is {
+			if c, known := counters[rails[i].Rail]; known {
+				noted[rails[i].PCI] = note{c.traffic(), c}
+			}
+		}
+	}
+	return errors.Join(err, statefile.Write(path, noted))
+}
+
+// readNotes returns what noteCounters wrote; a missing file has none.
+func readNotes(path string) (map[string]note, error) {
+	noted := map[string]note{}
+	err := statefile.Read(path, &noted, func() error { return nil })
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return noted, nil
+}
+
+// ReadCounters returns how far the counters of a job's rails have come since noteCounters wrote the file, by rail. What is not
+// known of the start of the job is missing: without it the counters would have the bytes of the jobs before.
+func ReadCounters(path string, namespace *os.File, rails []attach.RailNet) (map[string]Counters, error) {
+	noted, err := readNotes(path)
+	if err != nil {
+		return nil, err
+	}
+	now, err := readCounters(namespace, rails)
+	errs := []error{err}
+	own := map[string]Counters{}
+	for i := range rails {
+		c, known := now[rails[i].Rail]
+		begin, isNoted := noted[rails[i].PCI]
+		switch {
+		case known && isNoted:
+			own[rails[i].Rail] = c.since(begin.Counters)
+		case known:
+			errs = append(errs, fmt.Errorf("rail %s: the counters of %s at the start of the job are unknown", rails[i].Rail, rails[i].PCI))
+		}
+	}
+	return own, errors.Join(errs...)
+}
+
+// since returns how far each counter has come that both have.
+func (c Counters) since(begin Counters) Counters {
+	own := Counters{Interface: countSince(c.Interface, begin.Interface)}
+	for port, counters := range c.Ports {
+		if its := countSince(counters, begin.Ports[port]); len(its) > 0 {
+			if own.Ports == nil {
+				own.Ports = map[string]map[string]uint64{}
+			}
+			own.Ports[port] = its
+		}
+	}
+	return own
+}
+
+func countSince(now, begin map[string]uint64) map[string]uint64 {
+	own := map[string]uint64{}
+	for name, value := range now {
+		if first, known := begin[name]; known {
+			own[name] = since(value, first)
+		}
+	}
+	return own
+}
