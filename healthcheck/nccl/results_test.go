@@ -4,6 +4,7 @@ package nccl
 
 import (
 	"os"
+	"regexp"
 	"testing"
 	"time"
 
@@ -48,4 +49,22 @@ func TestResultsOfRounds(t *testing.T) {
 	results, err = r.updateResults(&testRound{})
 	require.NoError(t, err)
 	assert.Empty(t, results)
+}
+
+// TestPanelsNameTheMetrics: a panel, and the stand-in with which tests/prometheus asks for it, name metrics that a round writes.
+func TestPanelsNameTheMetrics(t *testing.T) {
+	written := map[string]bool{}
+	results := map[string]result{"n1": {Nodes: []string{"n1"}, Judged: Judged{Expected: 400}}}
+	for _, m := range listMetrics(results, &Report{}, time.Unix(1, 0)) {
+		written["gojail_health_"+m.Name] = true
+	}
+	for _, file := range []string{"../../packaging/grafana/health.go", "../../tests/prometheus/foreign_test.go"} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		named := regexp.MustCompile(`gojail_health_nccl_[a-z_]+`).FindAllString(string(text), -1)
+		assert.Greater(t, len(named), 4, file)
+		for _, name := range named {
+			assert.True(t, written[name], "%s names %s, which no round writes", file, name)
+		}
+	}
 }
