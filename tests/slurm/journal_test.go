@@ -5,6 +5,7 @@ package slurm_test
 import (
 	"net"
 	"os"
+	"regexp"
 	"testing"
 	"time"
 
@@ -25,6 +26,19 @@ func TestJournalOfAJob(t *testing.T) {
 	assert.Equal(t, "30 event=entered job="+job.ID+" step=batch uid=5001 jail=debian version=-", lines[0])
 	assert.Equal(t, "30 event=entered job="+job.ID+" step=1 uid=5001 jail=other version=-", lines[1])
 	assert.Regexp(t, "^30 event=ended job="+job.ID+` uid=5001 jail=(debian,other|other,debian) version=- memory_peak=(-|\d+)$`, lines[2])
+	requireDocumented(t, lines)
+}
+
+// requireDocumented requires that docs/metrics.md explains each field of the lines.
+func requireDocumented(t *testing.T, lines []string) {
+	t.Helper()
+	table := findSetting(t, "docs/metrics.md", "\n## The journal\n", "\n### In sacct\n")
+	for _, line := range lines {
+		unquoted := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(line, "")
+		for _, m := range regexp.MustCompile(` ([a-z_]+)=`).FindAllStringSubmatch(unquoted, -1) {
+			assert.Regexp(t, "(?m)^\\| (`[a-z_]+`, )*`"+m[1]+"`", table, "%s: the page does not explain %s", line, m[1])
+		}
+	}
 }
 
 // TestJournalOfAFailure: the reason in one line, whatever a user writes.
@@ -43,6 +57,7 @@ func TestJournalOfAFailure(t *testing.T) {
 		assert.NotZero(t, c.Run(harness.Alice, append(args, "true")...).Code, r.jail)
 		lines := j.Lines("", r.want)
 		assert.Regexp(t, `^27 event=failed job=\d+ step=0 uid=5001 `+r.want, lines[len(lines)-1])
+		requireDocumented(t, lines)
 	}
 }
 

@@ -3,6 +3,7 @@
 package slurm_test
 
 import (
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,6 +47,16 @@ func TestAccounting(t *testing.T) {
 		Plugin: true, Jails: []string{"debian"}, Accounting: true, SlurmConf: map[string]string{"PrologFlags": "Contain"},
 		Config: strings.Replace(harness.DefaultConfig, "[slurm]\n", "[slurm]\njob_summary = \"AdminComment\"\n", 1),
 	})
+	t.Run("summary in Comment", func(t *testing.T) { // alone: the others' is in AdminComment
+		config := c.Path(harness.ConfigPath)
+		before, err := os.ReadFile(config)
+		require.NoError(t, err)
+		require.NoError(t, c.WriteConfig(strings.Replace(string(before), `"AdminComment"`, `"Comment"`, 1)))
+		defer func() { require.NoError(t, c.WriteConfig(string(before))) }()
+		job := c.Batch(harness.Alice, "srun true", "--jail=debian", "--comment=hers")
+		require.Zero(t, job.Submit.Code, job)
+		requireSummary(t, c, job.ID, `^gojail: jail=debian version=- memory_peak=(-|\d+)\|$`)
+	})
 	for name, test := range onRecord {
 		for _, jail := range []string{"none", "debian"} {
 			t.Run(name+", jail "+jail, func(t *testing.T) {
@@ -71,12 +82,8 @@ func TestAccounting(t *testing.T) {
 			t.Parallel()
 			job := c.Batch(harness.Alice, "srun true", append(args, "--jail=debian", "--comment=hers")...)
 			require.Zero(t, job.Submit.Code, job)
-			var line string
-			harness.Poll(harness.Timeout, func() bool {
-				line = strings.TrimSpace(c.Root("sacct", "-n", "-P", "-X", "-j", job.ID, "-o", "Comment,AdminComment").Stdout)
-				return strings.HasSuffix(line, "-") || regexp.MustCompile(`\d$`).MatchString(line)
-			})
-			assert.Regexp(t, `^\|gojail: jail=debian version=- memory_peak=(-|\d+)$`, line, "written by the first node; the user's comment needs AccountingStoreFlags=job_comment")
+			// It is written by the first node; the user's comment needs AccountingStoreFlags=job_comment.
+			requireSummary(t, c, job.ID, `^\|gojail: jail=debian version=- memory_peak=(-|\d+)$`)
 		})
 	}
 	t.Run("no summary without a jail", func(t *testing.T) {
@@ -85,4 +92,15 @@ func TestAccounting(t *testing.T) {
 		assert.Equal(t, "COMPLETED", job.State, job)
 		harness.RequireOutput(t, "|", c.Root("sacct", "-n", "-P", "-X", "-j", job.ID, "-o", "Comment,AdminComment"))
 	})
+}
+
+// requireSummary waits until slurmdbd has "COMMENT|ADMINCOMMENT" of a job that matches.
+func requireSummary(t *testing.T, c *harness.Cluster, job, want string) {
+	t.Helper()
+	var line string
+	harness.Poll(harness.Timeout, func() bool {
+		line = strings.TrimSpace(c.Root("sacct", "-n", "-P", "-X", "-j", job, "-o", "Comment,AdminComment").Stdout)
+		return regexp.MustCompile(want).MatchString(line)
+	})
+	assert.Regexp(t, want, line)
 }

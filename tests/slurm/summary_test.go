@@ -75,6 +75,7 @@ func TestJournalOfGPUs(t *testing.T) {
 	}, "/dev/nvidia3", "/dev/nvidia0", "/dev/nvidia3")
 	lines := j.Lines(job, "event=ended")
 	assert.Regexp(t, "^30 event=ended job="+job+` uid=5001 jail=debian version=- memory_peak=(-|\d+) gpu_seconds=25 gpu_memory_peak=5000$`, lines[len(lines)-1])
+	requireDocumented(t, lines)
 
 	// Whatever NVIDIA's library does, or where it is missing, the job's end does not wait for it.
 	installNVML(t, c, "- nvmlInit_v2 hang")
