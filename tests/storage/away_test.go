@@ -3,6 +3,7 @@
 package storage_test
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -87,6 +88,18 @@ func (b *testBed) listLeftovers() []string {
 	return items
 }
 
+// countFailures returns how many steps have failed on n1 for silent storage, as its metrics say.
+func (b *testBed) countFailures(t *testing.T, tree string) (count int) {
+	t.Helper()
+	r := b.hosts["n1"].runGojail("metrics")
+	require.Zero(t, r.Code, r)
+	require.Contains(t, r.Stdout, `gojail_metrics_errors{node="n1"} 0`+"\n", r.Stderr)
+	if m := regexp.MustCompile(`(?m)^gojail_steps_failed_total\{jail="` + regexp.QuoteMeta(tree) + `",node="n1",reason="storage"\} (\d+)$`).FindStringSubmatch(r.Stdout); m != nil {
+		fmt.Sscan(m[1], &count)
+	}
+	return count
+}
+
 // warmUp makes a template and returns what is there then.
 func (b *testBed) warmUp(t *testing.T, tree string) []string {
 	t.Helper()
@@ -99,8 +112,11 @@ func TestServerAwayFromAColdNode(t *testing.T) {
 	forEachTree(t, func(t *testing.T, b *testBed, tree string) {
 		before := b.warmUp(t, tree)
 		require.Zero(t, b.hosts["n1"].runGojail("reload").Code)
+		journal, failures := b.cluster.ListenToJournal(t), b.countFailures(t, tree)
 		b.hosts["n1"].cutLink(t)
 		requireSilentStorage(t, tree, b.runStep(tree, "n1", "true"))
+		assert.Equal(t, failures+1, b.countFailures(t, tree), "the metrics ask no storage")
+		journal.Lines("", `^27 event=failed job=\d+ step=0 uid=\d+ jail=`+regexp.QuoteMeta(tree)+` reason=storage error="[^"]*answer[^"]*"$`)
 		requireUndisturbed(t, b)
 		requireOutput(t, tree, b.runStep(tree, "n2", "cat", "/etc/gojail-jail"))
 		restoreLink(t, b, tree, before)
@@ -110,8 +126,10 @@ func TestServerAwayFromAColdNode(t *testing.T) {
 func TestServerAwayFromAWarmNode(t *testing.T) {
 	forEachTree(t, func(t *testing.T, b *testBed, tree string) {
 		before := b.warmUp(t, tree)
+		failures := b.countFailures(t, tree)
 		b.hosts["n1"].cutLink(t)
 		requireSilentStorage(t, tree, b.runStep(tree, "n1", "true"))
+		assert.Equal(t, failures+1, b.countFailures(t, tree))
 		requireUndisturbed(t, b)
 		job := b.runBatch(tree, "n1", "true", "--output=/home/alice/never")
 		assert.NotContains(t, []string{"COMPLETED", "RUNNING", "COMPLETING", ""}, job.State, job)
