@@ -118,16 +118,44 @@ func JobDevices(j *config.Jail, gpus [][]string) [][]string {
 	return own
 }
 
-// hasDevice reports whether a pattern of the key devices matches path.
+// hasDevice reports whether a pattern of the jail matches a device node, or a directory in which it is.
 func hasDevice(j *config.Jail, path string) bool {
 	return slices.ContainsFunc(j.Devices, func(glob string) bool {
-		matches, _ := filepath.Match(glob, path)
-		return matches
+		for part := path; len(part) > 1; part = filepath.Dir(part) {
+			if matches, _ := filepath.Match(glob, part); matches {
+				return true
+			}
+		}
+		return false
 	})
 }
 
 // SharedDevices returns the devices that the jail's patterns match and that no allocation gives.
 func SharedDevices(j *config.Jail, gpus [][]string) []Device {
 	given := slices.Concat(JobDevices(j, gpus)...)
-	return slices.DeleteFunc(FindDevices(j.Devices), func(d Device) bool { return slices.Contains(given, d.Path) })
+	var shared []Device
+	for _, d := range FindDevices(j.Devices) {
+		for _, one := range leaveOut(d, given) {
+			if !slices.Contains(shared, one) {
+				shared = append(shared, one)
+			}
+		}
+	}
+	return shared
+}
+
+// leaveOut returns a device that no allocation gives. Of a directory with some that one gives, such as /dev/nvidia-caps with MIG, it
+// returns the others, as the directory as a whole would have those of all jobs.
+func leaveOut(d Device, given []string) (others []Device) {
+	isIn := func(path string) bool { return config.Under(path, d.Path) }
+	switch {
+	case slices.Contains(given, d.Path):
+		return nil
+	case d.Rdev != 0 || !slices.ContainsFunc(given, isIn):
+		return []Device{d}
+	}
+	for _, inner := range FindDevices([]string{d.Path + "/*"}) {
+		others = append(others, leaveOut(inner, given)...)
+	}
+	return others
 }

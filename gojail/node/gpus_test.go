@@ -10,8 +10,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/internal/nstest"
 )
 
 func gpusOf(t *testing.T, slurm, gres string) [][]string {
@@ -53,4 +55,24 @@ func TestGPUsOfAJail(t *testing.T) {
 	assert.Nil(t, JobDevices((&config.Jail{}), gpus), "this jail has none of them")
 	j.Devices = []string{"/dev/null", "/dev/zero"}
 	assert.Equal(t, []Device{{"/dev/zero", 0x105}}, SharedDevices(j, [][]string{{"/dev/null"}}))
+}
+
+// TestInstancesOfMIG: a pattern that matches /dev/nvidia-caps, as that of gojail.toml.example does, gives a job the node of its
+// instance, and no job those of others.
+func TestInstancesOfMIG(t *testing.T) {
+	nstest.NeedRoot(t)
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(dir+"/nvidia-caps/inner", 0o755))
+	for name, minor := range map[string]uint32{"nvidia0": 3, "nvidia-caps/nvidia-cap1": 5, "nvidia-caps/nvidia-cap12": 7, "nvidia-caps/nvidia-cap21": 7, "nvidia-caps/inner/one": 3} {
+		require.NoError(t, unix.Mknod(filepath.Join(dir, name), unix.S_IFCHR|0o600, int(unix.Mkdev(1, minor))))
+	}
+	j := &config.Jail{Devices: []string{dir + "/nvidia*", dir + "/nvidia-caps/*"}}
+	gpus := [][]string{{dir + "/nvidia0", dir + "/nvidia-caps/nvidia-cap12"}, {dir + "/nvidia0", dir + "/nvidia-caps/nvidia-cap21"}}
+	assert.Equal(t, gpus, JobDevices(j, gpus))
+	shared := []Device{{Path: dir + "/nvidia-caps/inner"}, {dir + "/nvidia-caps/nvidia-cap1", 0x105}}
+	assert.ElementsMatch(t, shared, SharedDevices(j, gpus))
+	j.Devices = j.Devices[:1]
+	assert.Equal(t, gpus, JobDevices(j, gpus))
+	assert.ElementsMatch(t, shared, SharedDevices(j, gpus))
+	assert.Equal(t, []Device{{Path: dir + "/nvidia-caps"}}, SharedDevices(j, gpus[:0])[:1], "as a whole where no instance is given")
 }
