@@ -46,8 +46,13 @@ func readGPUs(gres, used string) ([]GPUs, error) {
 	return list, nil
 }
 
+// noType is what Slurm prints for the type of GPUs that have none and whose topology it knows: "gpu:(null):8(IDX:0-7)"
+// (_node_gres_used prints a NULL).
+const noType = ":(null)"
+
 // splitGRES splits a list at the commas outside of parentheses, and returns the GPUs in it: "gpu:h100:1".
 func splitGRES(text string) (list []string) {
+	text = strings.ReplaceAll(text, noType, "")
 	deep, begin := 0, 0
 	add := func(end int) {
 		part, _, _ := strings.Cut(text[begin:end], "(")
@@ -78,7 +83,7 @@ func readGPU(part string) (kind string, count int, err error) {
 	number := kind
 	if i := strings.LastIndexByte(kind, ':'); i >= 0 {
 		kind, number = kind[:i], kind[i+1:]
-	} else if kind == "" || kind[0] < '0' || kind[0] > '9' {
+	} else if part != "gpu:" && (kind == "" || kind[0] < '0' || kind[0] > '9') {
 		return toLabel(kind), 1, nil
 	} else {
 		kind = ""

@@ -109,13 +109,19 @@ func TestGPUs(t *testing.T) {
 		{"gpu:a:2,gpu:a:1", "gpu:b:1"}:                             {{"a", 3, 0}, {"b", 0, 1}},
 		{"gpu:h100", ""}:                                           {{"h100", 1, 0}},
 		{"gpu:1g.10gb:7", "gpu:1g.10gb:2(IDX:0-1)"}:                {{"1g.10gb", 7, 2}},
+		// Without a type, and with the topology that gres.conf or NVML gives.
+		{"gpu:8(S:0-1)", "gpu:(null):5(IDX:0-4)"}:                       {{"", 8, 5}},
+		{"gpu:8(S:0-1)", "gpu:(null):0(IDX:N/A)"}:                       {{"", 8, 0}},
+		{"gpu:4,gpu:a:2", "gpu:(null):3(IDX:0-2),gpu:a:1(IDX:4),nic:0"}: {{"", 4, 3}, {"a", 2, 1}},
 	} {
 		got, err := readGPUs(texts[0], texts[1])
 		assert.NoError(t, err)
 		assert.Equal(t, want, got, texts)
 	}
-	_, err := readGPUs("gpu:h100:-1", "")
-	assert.Error(t, err)
+	for _, bad := range []string{"gpu:h100:-1", "gpu:h100:", "gpu:", "gpu:(IDX:0-7)"} {
+		_, err := readGPUs("", bad)
+		assert.Error(t, err, bad)
+	}
 }
 
 func TestJobs(t *testing.T) {
