@@ -175,6 +175,16 @@ func TestStates(t *testing.T) {
 	assert.Contains(t, text, "gojail_exporter_active 0\n")
 }
 
+// TestNoNodes: a cluster whose nodes are all deleted has no node, which is no old answer.
+func TestNoNodes(t *testing.T) {
+	v := newView()
+	v.Nodes, v.Jobs.Nodes = []slurm.Node{}, nil
+	text := render(t, newGatherer(&v))
+	assert.Contains(t, text, `gojail_exporter_data_stale{source="nodes"} 0`)
+	assert.Contains(t, text, `gojail_slurm_nodes{state="idle"} 0`)
+	assert.NotContains(t, text, "gojail_slurm_node_")
+}
+
 // TestOncePerInterval: two who scrape get the same metrics, which are made once; new data makes new ones.
 func TestOncePerInterval(t *testing.T) {
 	v := newView()

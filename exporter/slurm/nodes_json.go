@@ -32,9 +32,10 @@ type jsonNode struct {
 	Version    string   `json:"version"`
 }
 
-// readNodesJSON reads the output of scontrol --json=v0.0.42 show nodes, one node at a time.
+// readNodesJSON reads the output of scontrol --json=v0.0.42 show nodes, one node at a time. A cluster without nodes has an
+// empty list, which is not nil.
 func readNodesJSON(r io.Reader) ([]Node, error) {
-	var nodes []Node
+	nodes := []Node{}
 	found := false
 	err := readObject(r, "nodes", func(d *json.Decoder) error {
 		found = true

@@ -23,13 +23,18 @@ func newScanner(r io.Reader) *bufio.Scanner {
 	return s
 }
 
-// readNodesText reads the output of scontrol --oneliner --detail show node, with times in UTC.
+// noNodes is what scontrol prints for a cluster without nodes, all of which may be dynamic ones that were deleted.
+const noNodes = "No nodes in the system"
+
+// readNodesText reads the output of scontrol --oneliner --detail show node, with times in UTC. A cluster without nodes has
+// an empty list, which is not nil.
 func readNodesText(r io.Reader) ([]Node, error) {
-	var nodes []Node
+	nodes, empty := []Node{}, false
 	lines := newScanner(r)
 	for lines.Scan() {
 		line := lines.Text()
-		if strings.TrimSpace(line) == "" || line == "No nodes in the system" {
+		if strings.TrimSpace(line) == "" || line == noNodes {
+			empty = empty || line == noNodes
 			continue
 		}
 		if !strings.HasPrefix(line, "NodeName=") {
@@ -47,7 +52,13 @@ func readNodesText(r io.Reader) ([]Node, error) {
 			return nil, fmt.Errorf("more than %d nodes", nodesMost)
 		}
 	}
-	return nodes, lines.Err()
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if len(nodes) == 0 && !empty {
+		return nil, errors.New("there is no node in it")
+	}
+	return nodes, nil
 }
 
 // readNodeLine reads the line of a node. Of two fields with the same name the first one counts: comments,

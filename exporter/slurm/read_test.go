@@ -91,8 +91,11 @@ func TestNodeLines(t *testing.T) {
 	assert.Len(t, list, 2)
 	list, err = readNodesText(strings.NewReader("No nodes in the system\n"))
 	assert.NoError(t, err)
-	assert.Empty(t, list)
-	for _, text := range []string{"slurm_load_node error", "NodeName= State=IDLE CPUTot=1 CPUAlloc=0", "NodeName=n State=IDLE CPUTot=x CPUAlloc=0",
+	assert.Equal(t, []Node{}, list, "no node is an answer, and nil is none")
+	list, err = readNodesJSON(strings.NewReader(`{"nodes": [], "last_update": {}}`))
+	assert.NoError(t, err)
+	assert.Equal(t, []Node{}, list)
+	for _, text := range []string{"", "\n", "slurm_load_node error", "NodeName= State=IDLE CPUTot=1 CPUAlloc=0", "NodeName=n State=IDLE CPUTot=x CPUAlloc=0",
 		"NodeName=n CPUTot=1 CPUAlloc=0", "NodeName=n State=IDLE CPUTot=1 CPUAlloc=0 Gres=gpu:many:x"} {
 		_, err := readNodesText(strings.NewReader(text))
 		assert.Error(t, err, text)
