@@ -4,6 +4,7 @@ package metrics
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -30,9 +31,7 @@ func Read(node string, s *state.State, c *config.Config, proc string) *Facts {
 	f := &Facts{node: node, version: version.Text(), time: time.Now(), sandboxes: map[sandboxKind]int{}}
 	r := reader{f, s, newUsers(), newGPUFinder(s, proc)}
 	f.endsFailed = len(s.Ended())
-	var err error
-	f.launches, err = s.Launches()
-	f.AddProblem(err)
+	r.readLaunches(c)
 	r.readTemplates(c)
 	jobs, err := s.Jobs()
 	f.AddProblem(err)
@@ -40,6 +39,23 @@ func Read(node string, s *state.State, c *config.Config, proc string) *Facts {
 		r.readJob(j)
 	}
 	return f
+}
+
+// readLaunches reads the counters of steps. Those of each jail of the configuration, and of steps without a jail, begin at 0
+// with the first file: a counter that appeared with the first failure would have no increase (increase() of Prometheus).
+func (r *reader) readLaunches(c *config.Config) {
+	found, err := r.state.Launches()
+	r.AddProblem(err)
+	r.launches = map[string]state.Launches{}
+	if err == nil && r.state.CountsLaunches() {
+		r.launches[""] = state.Launches{}
+		if c != nil {
+			for name := range c.Jails {
+				r.launches[name] = state.Launches{}
+			}
+		}
+	}
+	maps.Copy(r.launches, found)
 }
 
 // readTemplates reads the templates whose zygotes live. Of a jail that is assembled, the number of its

@@ -3,6 +3,8 @@
 package metrics
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
@@ -84,6 +87,41 @@ func TestRead(t *testing.T) {
 
 	require.NoError(t, os.RemoveAll(s.JobDir("17")))
 	assert.Len(t, Read("n1", s, c, proc).jobs, 1, "gone with the job")
+}
+
+// TestCountersBeginAtZero: the first failure in a jail is an increase, also where its counters have been in no file before.
+func TestCountersBeginAtZero(t *testing.T) {
+	c := &config.Config{Jails: map[string]*config.Jail{"debian": {Name: "debian"}, "other": {Name: "other"}}}
+	disk := Read("n1", newState(t), c, t.TempDir())
+	assert.Empty(t, disk.launches, "nothing is counted where the state directory is not on tmpfs")
+
+	dir := t.TempDir()
+	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m,mode=755"))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	s, err := state.OpenState(dir)
+	require.NoError(t, err)
+	entered := state.Launches{Version: contract.Version, Entered: 3}
+	var text bytes.Buffer
+	require.NoError(t, binary.Write(&text, binary.NativeEndian, entered))
+	statetest.AddRecord(t, s, "launches/debian", text.String())
+	statetest.AddRecord(t, s, "launches/removed", text.String())
+	f := Read("n1", s, c, t.TempDir())
+	assert.Empty(t, f.Problems)
+	assert.Equal(t, map[string]state.Launches{"": {}, "debian": entered, "other": {}, "removed": entered}, f.launches)
+	page, _ := render(t, f)
+	for _, jail := range []string{"", "debian", "other", "removed"} {
+		for _, reason := range contract.FailReasons {
+			assert.Contains(t, page, fmt.Sprintf("gojail_steps_failed_total{jail=%q,node=\"n1\",reason=%q} 0\n", jail, reason))
+		}
+	}
+	assert.Contains(t, page, `gojail_steps_entered_total{jail="other",node="n1"} 0`)
+	assert.Equal(t, map[string]state.Launches{"": {}, "debian": entered, "removed": entered}, Read("n1", s, nil, t.TempDir()).launches, "gojail.toml cannot be read")
+
+	require.NoError(t, os.RemoveAll(dir+"/launches"))
+	require.NoError(t, os.WriteFile(dir+"/launches", nil, 0o600))
+	f = Read("n1", s, c, t.TempDir())
+	assert.NotEmpty(t, f.Problems)
+	assert.Empty(t, f.launches, "what is unknown is not 0")
 }
 
 // TestReadManyJobs: each job of a node has its own series and no more than docs/metrics.md says, and reading leaves nothing open.

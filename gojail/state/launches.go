@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/oneline"
 )
@@ -46,4 +48,11 @@ func (s *State) Launches() (map[string]Launches, error) {
 		all[jail] = l
 	}
 	return all, nil
+}
+
+// CountsLaunches reports whether slurmstepd counts the steps of this node: where the state directory is not on tmpfs, it does
+// not (spank/plugin/launches.c).
+func (s *State) CountsLaunches() bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(s.path, &fs) == nil && fs.Type == unix.TMPFS_MAGIC
 }
