@@ -219,6 +219,18 @@ static int attach_net(const struct sandbox_spec *spec, const struct sandbox_go *
 	return record_write(job, GOJAIL_NET, &net, fault);
 }
 
+/*
+ * Removes the note that an earlier end of the job failed: the job is back, and a session is told that a noted job has ended. What that
+ * end left is removed by the next one, which is noted anew if it fails.
+ */
+static void forget_ended(const struct node *node, const struct sandbox_spec *spec)
+{
+	char path[GOJAIL_PATH_MAX + 64];
+
+	snprintf(path, sizeof(path), "%s/" GOJAIL_ENDED "/%s", node->state, spec->job);
+	unlink(path);
+}
+
 /* The zygote's child could not make the sandbox: the template may be to blame. */
 #define NOT_MADE (-2)
 
@@ -263,6 +275,7 @@ static int build_and_record(struct sandbox *sandbox, const struct node *node, co
 	if (write_namespace_record(jail, job, &holder, fault) < 0 || write_beside(node, jail, spec, job, name, fault) < 0 ||
 	    record_write(job, name, &holder, fault) < 0)
 		return -1;
+	forget_ended(node, spec);
 	return zygote_keep(talk, job, name, fault);
 }
 
