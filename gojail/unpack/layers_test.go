@@ -285,3 +285,20 @@ func TestArchivesOfTar(t *testing.T) {
 		})
 	}
 }
+
+// TestWhiteoutsListADirectoryOnce: with n files and n whiteouts, n times n names would be read.
+func TestWhiteoutsListADirectoryOnce(t *testing.T) {
+	dir := t.TempDir()
+	u := newUnpacker(layerPolicy, DefaultLimits, Result{})
+	sub := filepath.Join(dir, "sub")
+	require.NoError(t, os.Mkdir(sub, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(sub, "lower"), nil, 0o644))
+	u.addUpper(sub)
+	require.NoError(t, u.applyWhiteout(dir, opaqueName))
+	assert.NoFileExists(t, filepath.Join(sub, "lower"))
+	require.NoError(t, os.WriteFile(filepath.Join(sub, "new"), nil, 0o644)) // it would be removed if it were found
+	for _, again := range [][2]string{{dir, opaqueName}, {dir, whiteoutPrefix + "sub"}, {sub, opaqueName}} {
+		require.NoError(t, u.applyWhiteout(again[0], again[1]))
+		assert.FileExists(t, filepath.Join(sub, "new"), "%v", again)
+	}
+}

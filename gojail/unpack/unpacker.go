@@ -39,16 +39,17 @@ type unpacker struct {
 	position int64 // of the entry in the archive, from 1; Result.Entries counts implied directories as well
 	seed     maphash.Seed
 	// The keys are hashes of paths.
-	upper  map[uint64]struct{} // what this layer brought, with the directories above
-	absent map[uint64]struct{} // device nodes that were left out: hard links to them are left out as well
-	times  map[uint64]times    // of directories and those above, set at the end
-	parent struct{ name, path string }
-	buffer []byte
+	upper   map[uint64]struct{} // what this layer brought, with the directories above
+	emptied map[uint64]struct{} // directories that have nothing of lower layers, see removeLowerIn
+	absent  map[uint64]struct{} // device nodes that were left out: hard links to them are left out as well
+	times   map[uint64]times    // of directories and those above, set at the end
+	parent  struct{ name, path string }
+	buffer  []byte
 }
 
 func newUnpacker(policy Policy, limits Limits, before Result) *unpacker {
 	return &unpacker{policy: policy, limits: limits, before: before, seed: maphash.MakeSeed(), upper: map[uint64]struct{}{},
-		absent: map[uint64]struct{}{}, times: map[uint64]times{}, buffer: make([]byte, 128<<10)}
+		emptied: map[uint64]struct{}{}, absent: map[uint64]struct{}{}, times: map[uint64]times{}, buffer: make([]byte, 128<<10)}
 }
 
 // unpackStream unpacks a tar stream, and reads it to its end.

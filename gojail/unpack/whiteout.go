@@ -46,7 +46,14 @@ func (u *unpacker) applyWhiteout(dir, base string) error {
 	return u.removeLower(path.Join(dir, name))
 }
 
+// removeLowerIn removes what lower layers brought in a directory and in those below that this layer put something in. It lists a directory once: what
+// comes into it later is this layer's, and a small layer may have a million whiteouts of a directory with a million files.
 func (u *unpacker) removeLowerIn(dir string) error {
+	hash := u.hashPath(dir)
+	if _, is := u.emptied[hash]; is {
+		return nil
+	}
+	u.emptied[hash] = struct{}{}
 	d, err := os.Open(dir)
 	if err != nil {
 		return fmt.Errorf("cannot read the directory %s: %w", quoteName(dir), err)
