@@ -27,25 +27,57 @@ import (
 // an empty /tmp itself and starts no Go for that (quota_forget_unused in spank/common/quota.c):
 // without a limit that ends there, the quota file of a node whose jobs leave nothing would grow with each.
 func ForgetUnusedQuotas(dir *os.File) {
-	const getNextQuota, setQuota, limits = 0x800009<<8 | 2, 0x800008<<8 | 2, 5 // Q_GETNEXTQUOTA, Q_SETQUOTA, PRJQUOTA; QIF_LIMITS (linux/quota.h)
-	const space, inodes, id = 16, 40, 68                                       // of struct if_nextdqblk
 	for project := uint64(contract.ProjectOfRuns); project <= math.MaxUint32; {
-		var next, none [72]byte
-		if _, _, errno := unix.Syscall6(unix.SYS_QUOTACTL_FD, dir.Fd(), getNextQuota, uintptr(project), uintptr(unsafe.Pointer(&next)), 0, 0); errno != 0 {
+		var next block
+		if errno := quotactl(dir.Fd(), getNextQuota, uint32(project), &next); errno != 0 {
 			return // ENOENT: no further quotas
 		}
-		found := binary.NativeEndian.Uint32(next[id:])
-		if binary.NativeEndian.Uint64(next[space:]) == 0 && binary.NativeEndian.Uint64(next[inodes:]) == 0 && hasLimit(next[:]) {
-			binary.NativeEndian.PutUint32(none[64:], limits)
-			unix.Syscall6(unix.SYS_QUOTACTL_FD, dir.Fd(), setQuota, uintptr(found), uintptr(unsafe.Pointer(&none)), 0, 0)
+		found := binary.NativeEndian.Uint32(next[offsetID:])
+		if binary.NativeEndian.Uint64(next[offsetSpace:]) == 0 && !hasInodes(&next) && hasLimit(&next) {
+			forgetLimit(dir.Fd(), found, next)
 		}
 		project = max(uint64(found), project) + 1
 	}
 }
 
-// hasLimit reports whether a struct if_dqblk has a hard limit of space or of inodes.
-func hasLimit(quota []byte) bool {
-	return binary.NativeEndian.Uint64(quota) != 0 || binary.NativeEndian.Uint64(quota[24:]) != 0
+// forgetLimit removes the limit of a project that had nothing when it was found, unless a job of the same number has
+// come meanwhile: that may have taken the limit for its own (quota_set_limit in spank/common/quota.c), and gets it back.
+func forgetLimit(dir uintptr, project uint32, found block) {
+	const limits = 5 // QIF_LIMITS
+	var none, now block
+	binary.NativeEndian.PutUint32(none[offsetValid:], limits)
+	if quotactl(dir, setQuota, project, &none) != 0 || quotactl(dir, getQuota, project, &now) != 0 {
+		return
+	}
+	if hasInodes(&now) && !hasLimit(&now) {
+		binary.NativeEndian.PutUint32(found[offsetValid:], limits)
+		quotactl(dir, setQuota, project, &found)
+	}
+}
+
+// Commands of linux/quota.h, for PRJQUOTA.
+const (
+	getQuota     = 0x800007<<8 | 2
+	setQuota     = 0x800008<<8 | 2
+	getNextQuota = 0x800009<<8 | 2
+)
+
+// block is a struct if_dqblk, and where offsetID counts, a struct if_nextdqblk (linux/quota.h).
+type block [72]byte
+
+const offsetSpace, offsetInodes, offsetValid, offsetID = 16, 40, 64, 68
+
+// quotactl is quotactl_fd(2); tests replace it.
+var quotactl = func(dir, command uintptr, project uint32, b *block) unix.Errno {
+	_, _, errno := unix.Syscall6(unix.SYS_QUOTACTL_FD, dir, command, uintptr(project), uintptr(unsafe.Pointer(b)), 0, 0)
+	return errno
+}
+
+func hasInodes(b *block) bool { return binary.NativeEndian.Uint64(b[offsetInodes:]) != 0 }
+
+// hasLimit reports whether there is a hard limit of space or of inodes.
+func hasLimit(b *block) bool {
+	return binary.NativeEndian.Uint64(b[:]) != 0 || binary.NativeEndian.Uint64(b[24:]) != 0
 }
 
 // TakeAnyProject lets a directory accept files of other projects: rename(2) moves no file between

@@ -7,9 +7,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/contract"
 )
@@ -25,20 +22,19 @@ type Usage struct {
 // (quota_count_only in spank/common/quota.c). The cost is one system call (quotactl_fd(2)), however many files
 // there are.
 func ReadUsage(dir int, job string) (u Usage, known bool) {
-	const getQuota = 0x800007<<8 | 2                 // Q_GETQUOTA, PRJQUOTA (linux/quota.h)
-	const limitUnit, space, inodes = 1 << 10, 16, 40 // of struct if_dqblk
+	const limitUnit = 1 << 10
 	project, valid := findProject(job)
 	if !valid {
 		return u, false
 	}
-	var found [72]byte
-	if _, _, errno := unix.Syscall6(unix.SYS_QUOTACTL_FD, uintptr(dir), getQuota, uintptr(project), uintptr(unsafe.Pointer(&found)), 0, 0); errno != 0 {
+	var found block
+	if quotactl(uintptr(dir), getQuota, project, &found) != 0 {
 		return u, false
 	}
 	u.Limit = binary.NativeEndian.Uint64(found[:]) * limitUnit
-	u.Used = binary.NativeEndian.Uint64(found[space:])
+	u.Used = binary.NativeEndian.Uint64(found[offsetSpace:])
 	// A job that has a project has a directory in it, at least.
-	return u, binary.NativeEndian.Uint64(found[inodes:]) > 0
+	return u, hasInodes(&found)
 }
 
 // findProject returns the project of a job, as find_project of spank/common/quota.c does.

@@ -106,6 +106,24 @@ void quota_count_only(int dir, const char *job)
 }
 
 /*
+ * Removes the limit of a project that had nothing when it was found, unless a job of the same number has come meanwhile: that may have taken
+ * the limit for its own (quota_set_limit), and gets it back.
+ */
+static void forget_limit(int dir, const struct if_nextdqblk *found)
+{
+	struct if_dqblk now = {0}, limit = {.dqb_bhardlimit = found->dqb_bhardlimit,
+					    .dqb_bsoftlimit = found->dqb_bsoftlimit,
+					    .dqb_ihardlimit = found->dqb_ihardlimit,
+					    .dqb_isoftlimit = found->dqb_isoftlimit,
+					    .dqb_valid = QIF_LIMITS};
+
+	if (set_limit(dir, found->dqb_id, 0) < 0 || syscall(SYS_quotactl_fd, dir, QUOTA(Q_GETQUOTA), found->dqb_id, &now) < 0)
+		return;
+	if (now.dqb_curinodes && !now.dqb_bhardlimit && !now.dqb_ihardlimit)
+		syscall(SYS_quotactl_fd, dir, QUOTA(Q_SETQUOTA), found->dqb_id, &limit);
+}
+
+/*
  * A limit lasts as long as there is something to limit: a descriptor of an ended job's file may have been passed to another job.
  * The directory counts as a file, so that a job that exists always has its limit (quota_set_limit). Called where job_epilog has
  * removed an empty /tmp, which starts no Go; a /tmp with files goes to the trash, and the process that empties it does
@@ -118,7 +136,7 @@ void quota_forget_unused(int dir)
 
 	while (project <= UINT32_MAX && syscall(SYS_quotactl_fd, dir, QUOTA(Q_GETNEXTQUOTA), (uint32_t)project, &found) == 0) {
 		if (!found.dqb_curspace && !found.dqb_curinodes && (found.dqb_bhardlimit || found.dqb_ihardlimit))
-			set_limit(dir, found.dqb_id, 0);
+			forget_limit(dir, &found);
 		project = (uint64_t)found.dqb_id + 1;
 	}
 }
