@@ -4,6 +4,7 @@ package slurm_test
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -42,10 +43,28 @@ func scopeOf(c *harness.Cluster) string {
 	return found[0]
 }
 
-// TestHealthCheckFindsTheCgroupsOfJobs: with the names that this release of Slurm gives them.
+// TestHealthCheckFindsTheCgroupsOfJobs: with the names that this release of Slurm gives them, and with those of before where it has
+// the choice. What a job uses is in the metrics with both.
 func TestHealthCheckFindsTheCgroupsOfJobs(t *testing.T) {
+	if harness.Release() != "26.05" {
+		checkJobCgroups(t, "job_%s", "")
+		return
+	}
+	t.Run("SLUID", func(t *testing.T) { checkJobCgroups(t, "s[0-9A-Z]{13}", "") })
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil { // v2
+		t.Run("CgroupJobIdPaths", func(t *testing.T) {
+			checkJobCgroups(t, "job_%s", "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\nConstrainDevices=yes\nCgroupJobIdPaths=yes\n")
+		})
+	}
+}
+
+// checkJobCgroups lets a job run whose cgroup has that name, with %s for its number. cgroupConf is cgroup.conf, or "" for the usual one.
+func checkJobCgroups(t *testing.T, name, cgroupConf string) {
 	options := withGPUs("Name=gpu File=/dev/zero\nName=gpu File=/dev/full\n")
 	options.Constrain = true
+	if cgroupConf != "" {
+		options.Files["/etc/slurm/cgroup.conf"] = cgroupConf
+	}
 	c := harness.Start(t, options)
 	config := "run = \"/run/health\"\nstate = \"/var/lib/health\"\nsyslog = false\n"
 	for line := range strings.Lines(c.Root("gojail-healthcheck", "list").Stdout) {
@@ -59,12 +78,9 @@ func TestHealthCheckFindsTheCgroupsOfJobs(t *testing.T) {
 	home := "/srv/jails/debian/home/alice/"
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return c.Root("test", "-e", home+"begun").Code == 0 }))
 	scope := scopeOf(c)
+	require.True(t, scope != "" || cgroupConf == "", "Slurm has made no cgroups")
 	if scope != "" {
-		name := "job_" + job
-		if harness.Release() == "26.05" {
-			name = "s[0-9A-Z]{13}"
-		}
-		assert.Regexp(t, regexp.MustCompile("(?m)^"+name+"$"), c.Root("ls", scope).Stdout)
+		assert.Regexp(t, regexp.MustCompile("(?m)^"+strings.Replace(name, "%s", job, 1)+"$"), c.Root("ls", scope).Stdout)
 	}
 	for range 3 {
 		verdict, detail := runCheck(t, c, "cgroup")
