@@ -5,6 +5,10 @@ package main
 // jobGPUs joins a series of dcgm-exporter with the job that has the GPU, or the GPU instance of MIG. A job has each once.
 const jobGPUs = ` * on (UUID, GPU_I_ID) group_left (node) gojail_job_gpu{job_id="$job_id"}`
 
+// useOfInstances is the use of instances of MIG, in percent. The driver does not tell their utilization (nvml.h,
+// nvmlDeviceGetUtilizationRates), as DCGM_FI_DEV_GPU_UTIL has it of whole GPUs.
+const useOfInstances = `100 * DCGM_FI_PROF_GR_ENGINE_ACTIVE{GPU_I_ID!=""}`
+
 // onItsNodes leaves series of the nodes of the job, while it is there.
 const onItsNodes = ` and on (node) gojail_job_info{job_id="$job_id"}`
 
@@ -26,7 +30,7 @@ var job = dashboard{
 			column{"node", "Node"}, column{"check", "Check"}, column{"severity", "Severity"}),
 
 		row("GPUs (of dcgm-exporter)"),
-		graph("GPU use", "Some kernel ran for so much of the time.", "percent", query{`DCGM_FI_DEV_GPU_UTIL` + jobGPUs, gpuOfNode}),
+		graph("GPU use", "Some kernel ran for so much of the time.", "percent", query{`DCGM_FI_DEV_GPU_UTIL` + jobGPUs, gpuOfNode}, query{useOfInstances + jobGPUs, gpuOfNode}),
 		graph("Memory of GPUs", "", "mbytes", query{`DCGM_FI_DEV_FB_USED` + jobGPUs, gpuOfNode}),
 		graph("Power", "", "watt", query{`DCGM_FI_DEV_POWER_USAGE` + jobGPUs, gpuOfNode}),
 		graph("Temperature", "", "celsius", query{`DCGM_FI_DEV_GPU_TEMP` + jobGPUs, gpuOfNode}),

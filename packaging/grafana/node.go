@@ -40,7 +40,8 @@ var node = dashboard{
 			query{`rate(gojail_job_rdma_port_data_transmitted_bytes_total{node="$node"}[5m])`, "{{job_id}} {{rail}} RDMA"}),
 
 		row("GPUs (of dcgm-exporter), with their jobs"),
-		graph("GPU use", "Of GPUs that jobs have. One without use is paid for and idle.", "percent", query{onGPUsOfNode(`DCGM_FI_DEV_GPU_UTIL`), "GPU {{gpu}} {{GPU_I_ID}} job {{job_id}}"}),
+		graph("GPU use", "Of GPUs that jobs have. One without use is paid for and idle.", "percent", query{onGPUsOfNode(`DCGM_FI_DEV_GPU_UTIL`), "GPU {{gpu}} {{GPU_I_ID}} job {{job_id}}"},
+			query{onGPUsOfNode(useOfInstances), "GPU {{gpu}} {{GPU_I_ID}} job {{job_id}}"}),
 		graph("Memory of GPUs", "", "mbytes", query{onGPUsOfNode(`DCGM_FI_DEV_FB_USED`), "GPU {{gpu}} {{GPU_I_ID}} job {{job_id}}"}),
 		graph("Temperature", "", "celsius", query{onGPUsOfNode(`DCGM_FI_DEV_GPU_TEMP`), "GPU {{gpu}} {{GPU_I_ID}} job {{job_id}}"}),
 

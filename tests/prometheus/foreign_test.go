@@ -24,6 +24,7 @@ var dcgm = map[string]float64{
 	"DCGM_FI_DEV_GPU_TEMP":            61,
 	"DCGM_FI_DEV_XID_ERRORS":          0,
 	"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": 0.42,
+	"DCGM_FI_PROF_GR_ENGINE_ACTIVE":   0.5,
 }
 
 // vfMetric matches what gojail exports of a job with VFs. The cards are in the VM of the tests alone (tests/vm/inside).
@@ -75,16 +76,31 @@ func readPage(t *testing.T) map[string][]string {
 	return metrics
 }
 
+// writeDCGM writes what dcgm-exporter would of the GPUs, with the labels that it has (internal/pkg/rendermetrics there). Of a GPU with
+// MIG it tells of the instances, and not of how busy they are, as the driver does not.
+func writeDCGM(text *strings.Builder) {
+	for _, name := range slices.Sorted(maps.Keys(dcgm)) {
+		for i, uuid := range uuids {
+			gpu := fmt.Sprintf("%s{gpu=\"%d\",UUID=%q,pci_bus_id=\"00000000:%d0:00.0\",device=\"nvidia%[2]d\",modelName=\"NVIDIA H100 80GB HBM3\"", name, i, uuid, i+1)
+			end := fmt.Sprintf(",hostname=\"n1\",DCGM_FI_DRIVER_VERSION=\"570.86.15\"} %g\n", dcgm[name])
+			if i < len(uuids)-1 {
+				text.WriteString(gpu + end)
+				continue
+			}
+			for _, id := range slices.Sorted(maps.Keys(instances)) {
+				if name != "DCGM_FI_DEV_GPU_UTIL" {
+					fmt.Fprintf(text, "%s,GPU_I_PROFILE=\"3g.40gb\",GPU_I_ID=\"%d\"%s", gpu, id, end)
+				}
+			}
+		}
+	}
+}
+
 // writeStandIn replaces what the stand-in exports. Counters are of that moment, in seconds.
 func (s *site) writeStandIn(t *testing.T, page map[string][]string, job string, moment int) {
 	t.Helper()
 	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(dcgm)) {
-		for i, uuid := range uuids {
-			fmt.Fprintf(&text, "%s{gpu=\"%d\",UUID=%q,pci_bus_id=\"00000000:%d0:00.0\",device=\"nvidia%d\",modelName=\"NVIDIA H100 80GB HBM3\",Hostname=\"n1\"} %g\n",
-				name, i, uuid, i+1, i, dcgm[name])
-		}
-	}
+	writeDCGM(&text)
 	values := strings.NewReplacer("JOB", job)
 	for _, name := range slices.Sorted(maps.Keys(absent)) {
 		fmt.Fprintf(&text, "%s{%s} %d\n", name, values.Replace(absent[name].labels), 1000*moment)

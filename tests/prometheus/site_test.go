@@ -58,8 +58,10 @@ func findMissing() string {
 	return harness.Missing()
 }
 
-// gpuLines are gres.conf: what Slurm starts with, since the machine gets its device nodes later.
-const gpuLines = "NodeName=n1 Name=gpu File=/dev/tty61\nNodeName=n2 Name=gpu File=/dev/tty62\n"
+// gpuLines are gres.conf: what Slurm starts with, since the machine gets its device nodes later. Each node has a GPU, and an instance
+// of MIG of a third one.
+const gpuLines = "NodeName=n1 Name=gpu File=/dev/tty61\nNodeName=n1 Name=gpu MultipleFiles=/dev/tty58,/dev/tty59\n" +
+	"NodeName=n2 Name=gpu File=/dev/tty62\nNodeName=n2 Name=gpu MultipleFiles=/dev/tty58,/dev/tty60\n"
 
 // newSite starts the cluster and the daemons, which end with the test.
 func newSite(t *testing.T) *site {
@@ -79,7 +81,7 @@ func newSite(t *testing.T) *site {
 	for _, path := range rules {
 		files["/etc/prometheus/"+filepath.Base(path)] = readFile(t, path)
 	}
-	node := "NodeAddr=" + harness.Address + " CPUs=2 Gres=gpu:1 State=UNKNOWN"
+	node := "NodeAddr=" + harness.Address + " CPUs=2 Gres=gpu:2 State=UNKNOWN"
 	s := &site{Cluster: harness.Start(t, harness.Options{
 		Plugin: true, Jails: []string{"debian", "other"}, Files: files, Constrain: true,
 		Config: strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\ndevices = [\"/dev/nvidia*\"]\n", 1),
@@ -92,7 +94,7 @@ func newSite(t *testing.T) *site {
 	for _, suffix := range []string{"", ".answers"} {
 		require.NoError(t, os.WriteFile(s.Path("/etc/gojail/libnvidia-ml.so.1"+suffix), []byte(readFile(t, library+suffix)), 0o755))
 	}
-	for _, dir := range []string{textfiles, standInFiles, "/run/prometheus"} {
+	for _, dir := range []string{textfiles, standInFiles, mappings, "/run/prometheus"} {
 		require.Zero(t, s.Root("mkdir", "-p", dir).Code)
 	}
 	s.start(t, "prometheus-node-exporter", "--web.listen-address="+exporter, "--collector.textfile.directory="+textfiles, "--no-collector.systemd")
@@ -134,8 +136,11 @@ func (s *site) startExporter(t *testing.T) bool {
 	return true
 }
 
-// uuids are those of the GPUs of both nodes, which are one machine.
-var uuids = []string{"GPU-11111111-1111-1111-1111-111111111111", "GPU-22222222-2222-2222-2222-222222222222"}
+// uuids are those of the GPUs of both nodes, which are one machine. The last one is divided into the instances.
+var uuids = []string{"GPU-11111111-1111-1111-1111-111111111111", "GPU-22222222-2222-2222-2222-222222222222", "GPU-33333333-3333-3333-3333-333333333333"}
+
+// instances are the numbers of the device nodes in /dev/nvidia-caps that give access to the GPU instances of MIG, by number.
+var instances = map[int]int{1: 12, 2: 21}
 
 // addGPUs gives the machine device nodes of GPUs, on which no driver is, and what the driver says of them. Its /dev is that of
 // the host: the nodes are in a layer over it.
@@ -151,12 +156,16 @@ func (s *site) addGPUs(t *testing.T) {
 		dir := fmt.Sprintf("/proc/driver/nvidia/gpus/0000:%d0:00.0", i+1)
 		script += fmt.Sprintf("mknod -m 666 /dev/nvidia%d c 195 %[1]d; mkdir -p %s; printf 'Model: NVIDIA H100\\nGPU UUID: %s\\nDevice Minor: %[1]d\\n' >%[2]s/information\n", i, dir, uuid)
 	}
+	for id, minor := range instances {
+		dir := fmt.Sprintf("/proc/driver/nvidia/capabilities/gpu2/mig/gi%d", id)
+		script += fmt.Sprintf("mkdir -p /dev/nvidia-caps %s; mknod -m 444 /dev/nvidia-caps/nvidia-cap%d c 234 %[2]d; printf 'DeviceFileMinor: %[2]d\\nDeviceFileMode: 292\\n' >%[1]s/access\n", dir, minor)
+	}
 	script += "mount -t tmpfs tmpfs /sys/bus/pci/devices\n"
 	for i := range 8 { // those of fakenvml
 		script += fmt.Sprintf("d=/sys/bus/pci/devices/0000:%x:00.0; mkdir $d; echo 0x10de >$d/vendor; echo 0x030200 >$d/class\n", 0x10+i)
 	}
 	script += "ip link add eth0 type veth peer name eth1\n" +
-		"sed -i 's|tty61|nvidia0|; s|tty62|nvidia1|' /etc/slurm/gres.conf\n"
+		"sed -i 's|tty61|nvidia0|; s|tty62|nvidia1|; s|tty58|nvidia2|; s|tty59|nvidia-caps/nvidia-cap12|; s|tty60|nvidia-caps/nvidia-cap21|' /etc/slurm/gres.conf\n"
 	r := s.Root("sh", "-c", script)
 	require.Zero(t, r.Code, r)
 	for _, node := range harness.Nodes {
