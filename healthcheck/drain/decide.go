@@ -206,6 +206,7 @@ const (
 	// name the check.
 	mark              = " [node_problem] gojail"
 	idStart           = " (id "
+	wasStart          = "; was: "
 	previousReasonMax = 100 // maximum length in bytes of an included earlier reason
 )
 
@@ -221,7 +222,7 @@ func (r Request) formatReason(id, before string) string {
 	text := strings.ReplaceAll(r.Text, idStart, " (") // otherwise isOurs does not find the mark
 	reason := fmt.Sprintf("%s: %s%s%s%s)", r.Check, text, mark, idStart, id)
 	if before != "" {
-		reason += "; was: " + run.SanitizeText(before, previousReasonMax)
+		reason += wasStart + run.SanitizeText(before, previousReasonMax)
 	}
 	return reason
 }

@@ -15,6 +15,8 @@ type History struct {
 	Boot   string                  `json:"boot"` // /proc/sys/kernel/random/boot_id
 	Checks map[string]CheckHistory `json:"checks"`
 	Asked  Asked                   `json:"asked"`
+	// Whether Slurm was asked in this boot for a drain by this program whose record is lost.
+	Searched bool `json:"searched,omitempty"`
 }
 
 // CheckHistory is the history of one check.

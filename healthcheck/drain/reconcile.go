@@ -4,8 +4,6 @@ package drain
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -32,6 +30,23 @@ type Reconciler struct {
 	Healthy string // $SLURM_NODE_IS_HEALTHY: "yes", "no" or ""
 	// FindUnkilled names a process that may be one that Slurm could not kill, or returns "". nil: unknown.
 	FindUnkilled func() string
+
+	shown *answer // what Slurm said in this run, nil: not queried
+}
+
+// answer is what Slurm said of the node.
+type answer struct {
+	node *nodeState
+	err  error
+}
+
+// showOnce returns the state of the node before anything is changed. Slurm is queried once in a run, also where it does not answer.
+func (r *Reconciler) showOnce(ctx context.Context) (*nodeState, error) {
+	if r.shown == nil {
+		node, err := r.Slurm.showNode(ctx)
+		r.shown = &answer{node, err}
+	}
+	return r.shown.node, r.shown.err
 }
 
 // Reconcile queries Slurm if the request is new, and applies the request. The history already
@@ -39,8 +54,12 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, results []run.Result) (o Outcome) {
 	// If the record cannot be read, a faulty node is still drained, but no node is undrained.
 	var damaged error
+	r.shown = nil
 	o.Record, damaged = r.Store.readRecord()
 	defer func() { o.Err = errors.Join(damaged, o.Err) }()
+	if damaged == nil {
+		damaged = r.recoverRecord(ctx, results, &o)
+	}
 	want := r.History.planRequest(results, o.Record)
 	if !r.History.mustAsk(want, o.Record, r.Now(), r.Slurm.Again, r.Healthy) {
 		if want.Goal == Nothing {
@@ -59,6 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, results []run.Result) (o Out
 // ApplyRequest queries Slurm and applies a request without a history.
 func (r *Reconciler) ApplyRequest(ctx context.Context, want Request) (o Outcome) {
 	var damaged error
+	r.shown = nil
 	o.Record, damaged = r.Store.readRecord()
 	r.applyRequest(ctx, want, &o)
 	o.Err = errors.Join(damaged, o.Err)
@@ -68,12 +88,12 @@ func (r *Reconciler) ApplyRequest(ctx context.Context, want Request) (o Outcome)
 // applyRequest queries Slurm and applies a request.
 func (r *Reconciler) applyRequest(ctx context.Context, want Request, o *Outcome) {
 	o.Asked = true
-	node, err := r.Slurm.showNode(ctx)
+	node, err := r.showOnce(ctx)
 	if err != nil {
 		o.Err = fmt.Errorf("Slurm was left unchanged: %w", err)
 		return
 	}
-	id, err := newID()
+	id, err := newID(r.Now())
 	if err != nil {
 		o.Err = err
 		return
@@ -156,12 +176,4 @@ func (r *Reconciler) writeRecord(ctx context.Context, record *Record) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return r.Store.writeRecord(ctx, record)
-}
-
-func newID() (string, error) {
-	var b [4]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(b[:]), nil
 }

@@ -112,6 +112,8 @@ const reasonA = "a: text of a [node_problem] gojail (id ID)"
 
 func TestAFaultComesAndGoes(t *testing.T) {
 	s := newSite(t)
+	s.run("oo")
+	assert.Equal(t, "show node n1\n", s.calls(), "once after a boot, for a drain whose record is lost")
 	s.run("oo oo fo oo")
 	assert.Empty(t, s.calls(), "no question as long as nothing is wanted")
 	s.run("fo fo")

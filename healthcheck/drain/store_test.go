@@ -69,8 +69,9 @@ func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
 	s := newSite(t)
 	s.reconciler.Store.Write = writer(t)
 	s.reconciler.Slurm.Timeout = 2 * time.Second
+	s.run("fo")
 	s.set("before-show", hangs)
-	s.run("fo fo")
+	s.run("fo")
 	assert.ErrorContains(t, s.outcome.Err, "undrain by hand: the disk does not answer in time")
 	assert.Contains(t, s.calls(), "State=DRAIN")
 
@@ -78,8 +79,8 @@ func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
 	s = newSite(t)
 	s.reconciler.Store.Write = writer(t)
 	s.reconciler.Slurm.Timeout = time.Hour
-	s.set("before-show", hangs)
 	s.run("fo")
+	s.set("before-show", hangs)
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
 	defer cancel()
 	s.reconciler.History.AddResults(results("fo"))

@@ -100,6 +100,13 @@ func TestSlurmdRunsItAndANodeIsDrainedAndComesBack(t *testing.T) {
 	assert.Contains(t, show(c, "n2"), "State=IDLE ")
 	t.Log(show(c, "n1"))
 
+	// A boot of a node without a persistent /var takes the record with it.
+	require.NoError(t, os.Remove(c.Path("/var/lib/health-n1/drain.json")))
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
+		os.Remove(c.Path("/run/health-n1/history.json"))
+		text, err := os.ReadFile(c.Path("/var/lib/health-n1/drain.json"))
+		return err == nil && strings.Contains(string(text), `"check": "fs-mounted"`)
+	}), show(c, "n1"))
 	require.Zero(t, c.Root("mount", "-t", "tmpfs", "none", "/srv/scratch").Code)
 	returns(t, c)
 
