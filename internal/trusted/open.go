@@ -121,8 +121,8 @@ func (w *walk) step(name string, last bool) (file *os.File, target string, err e
 
 // follow returns the target of an open symbolic link. Its owner could replace it in a sticky directory.
 func (w *walk) follow(fd int, full string, st *unix.Stat_t) (string, error) {
-	if st.Uid != 0 {
-		return "", fmt.Errorf("%s: is a symbolic link of uid %d and not of root; run: chown -h root:root %s", full, st.Uid, full)
+	if err := checkLink(full, st, 0); err != nil {
+		return "", err
 	}
 	if w.links++; w.links > linksMax {
 		return "", fmt.Errorf("%s: too many symbolic links", w.path)

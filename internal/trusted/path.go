@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // Parents fails if another user than root could replace a directory above a path, including the
@@ -17,7 +19,7 @@ func Parents(path string) error { return ParentsOf(path, 0) }
 
 // ParentsOf is Parents, where directories may also belong to the given user.
 func ParentsOf(path string, owner uint32) error {
-	dirs, err := visited(path)
+	dirs, err := visited(path, owner)
 	if err != nil {
 		return err
 	}
@@ -36,9 +38,10 @@ func ParentsOf(path string, owner uint32) error {
 	return nil
 }
 
-// visited walks path as the kernel does, and returns every directory in which it looks up a name. A path
+// visited walks path as the kernel does, and returns every directory in which it looks up a name. It fails for a symbolic link
+// of another user than root and the owner, who could replace it in a sticky directory. A path
 // that ends early is no error here; opening it will fail.
-func visited(path string) ([]string, error) {
+func visited(path string, owner uint32) ([]string, error) {
 	var dirs []string
 	cur, rest := "/", strings.Split(path, "/")
 	for links := 0; len(rest) > 0; {
@@ -49,15 +52,22 @@ func visited(path string) ([]string, error) {
 		}
 		dirs = append(dirs, cur)
 		next := filepath.Join(cur, name)
-		target, err := os.Readlink(next)
-		if err != nil { // no link
+		var st unix.Stat_t
+		if err := unix.Lstat(next, &st); err != nil {
+			return dirs, nil
+		}
+		if st.Mode&unix.S_IFMT != unix.S_IFLNK {
 			cur = next
-			if _, err := os.Lstat(next); err != nil {
-				return dirs, nil
-			}
 			continue
 		}
-		if links++; links > 40 { // the kernel's limit, path_resolution(7)
+		if err := checkLink(next, &st, owner); err != nil {
+			return nil, err
+		}
+		target, err := os.Readlink(next)
+		if err != nil {
+			return nil, fmt.Errorf("%s: cannot read the symbolic link %s: %w", path, next, oneline.Errno(err))
+		}
+		if links++; links > linksMax {
 			return nil, fmt.Errorf("%s: too many symbolic links", path)
 		}
 		if filepath.IsAbs(target) {
@@ -66,6 +76,14 @@ func visited(path string) ([]string, error) {
 		rest = append(strings.Split(target, "/"), rest...)
 	}
 	return dirs, nil
+}
+
+// checkLink fails if a symbolic link is of another user than root and the owner.
+func checkLink(path string, st *unix.Stat_t, owner uint32) error {
+	if st.Uid != 0 && st.Uid != owner {
+		return fmt.Errorf("%s: is a symbolic link of uid %d and not of root; run: chown -h root:root %s", path, st.Uid, path)
+	}
+	return nil
 }
 
 // Check fails if a file is not of the given type (unix.S_IFREG or S_IFDIR), does not belong to root, or

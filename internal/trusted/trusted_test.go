@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/internal/nstest"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 func TestReadFile(t *testing.T) {
@@ -24,9 +25,15 @@ func TestReadFile(t *testing.T) {
 		change func() error
 		want   string // "" is no error
 	}{
-		"as it should be":  {func() error { return nil }, ""},
-		"sticky":           {func() error { return os.Chmod(dir, 0o777|os.ModeSticky) }, ""},
-		"own link":         {func() error { return relink(path, path+".d/file") }, ""},
+		"as it should be": {func() error { return nil }, ""},
+		"sticky":          {func() error { return os.Chmod(dir, 0o777|os.ModeSticky) }, ""},
+		"own link":        {func() error { return relink(path, path+".d/file") }, ""},
+		"a user's link": {func() error {
+			if err := relink(path, path+".d/file"); err != nil {
+				return err
+			}
+			return oneline.Both(os.Chmod(dir, 0o777|os.ModeSticky), os.Lchown(path, 65534, 0))
+		}, path + ": is a symbolic link of uid 65534 and not of root; run: chown -h root:root " + path},
 		"group writes":     {func() error { return os.Chmod(path, 0o664) }, path + ": is writable by others (mode 0664); run: chmod go-w " + path},
 		"owner":            {func() error { return os.Chown(path, 65534, 0) }, path + ": belongs to uid 65534 and not to root; run: chown root:root " + path},
 		"open directory":   {func() error { return os.Chmod(dir, 0o777) }, dir + ": is writable by others (mode 0777); run: chmod go-w " + dir},
@@ -74,4 +81,21 @@ func relink(path, target string) error {
 		return err
 	}
 	return os.Symlink(target, path)
+}
+
+// TestParentsOf: the owner's directories and links are as good as root's.
+func TestParentsOf(t *testing.T) {
+	nstest.NeedRoot(t)
+	const owner = 65534
+	dir := t.TempDir()
+	own := filepath.Join(dir, "own")
+	require.NoError(t, os.Mkdir(own, 0o755))
+	require.NoError(t, os.Symlink("own", filepath.Join(dir, "link")))
+	path := filepath.Join(dir, "link", "file")
+	require.NoError(t, Parents(path))
+	require.NoError(t, os.Chown(own, owner, owner))
+	require.NoError(t, os.Lchown(filepath.Join(dir, "link"), owner, owner))
+	require.NoError(t, ParentsOf(path, owner))
+	require.Error(t, ParentsOf(path, owner-1))
+	assert.ErrorContains(t, Parents(path), "/link: is a symbolic link of uid 65534 and not of root")
 }
