@@ -8,6 +8,7 @@
 #include "common/jail_environment.h"
 #include "common/job.h"
 #include "common/job_find.h"
+#include "common/login_environment.h"
 #include "common/record.h"
 #include "common/storage.h"
 #include "common/syscalls.h"
@@ -84,10 +85,9 @@ static const char *find_shell(void)
 static int set_environment(const struct user *user, const struct jail *jail, struct fault *fault)
 {
 	static const char *const callers[] = {"TERM", "LANG", "TZ"};
+	const struct login login = {.uid = user->uid, .name = library_word("user"), .home = find_home(), .shell = find_shell()};
 
-	if (clearenv() || setenv("PATH", user->uid == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" : "/usr/local/bin:/usr/bin:/bin", 1) < 0 ||
-	    setenv("HOME", find_home(), 1) < 0 || setenv("USER", library_word("user"), 1) < 0 ||
-	    setenv("LOGNAME", library_word("user"), 1) < 0 || setenv("SHELL", find_shell(), 1) < 0)
+	if (clearenv() || login_environment_set(&login) < 0)
 		return fault_set(fault, "cannot set the command's environment: %s", strerror(errno));
 	for (size_t i = 0; i < sizeof(callers) / sizeof(callers[0]); i++)
 		if (library_word(callers[i])[0] && setenv(callers[i], library_word(callers[i]), 1) < 0)

@@ -2,6 +2,7 @@
 #include "session/shell.h"
 
 #include "common/jail_environment.h"
+#include "common/login_environment.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -76,12 +77,13 @@ static int set_job(const struct program *program)
 static int set_environment(const struct program *program, const struct account *account, const struct caller *caller, const char *shell,
 			   struct fault *fault)
 {
+	/* The process's own uid: the user is root in a job with --jail-root. */
+	const struct login login = {.uid = geteuid(), .name = account->name, .home = account->home, .shell = shell};
+
 	for (char *const *at = caller->variables; *at; at++)
 		if (strncmp(*at, "SSH_ORIGINAL_COMMAND=", 21) && putenv(*at))
 			return fault_set(fault, "cannot set the session's environment: %s", strerror(errno));
-	if (setenv("PATH", caller->uid == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" : "/usr/local/bin:/usr/bin:/bin", 1) < 0 ||
-	    setenv("HOME", account->home, 1) < 0 || setenv("USER", account->name, 1) < 0 || setenv("LOGNAME", account->name, 1) < 0 ||
-	    setenv("SHELL", shell, 1) < 0 || (program->job && set_job(program) < 0) || add_lines(program->variables) < 0)
+	if (login_environment_set(&login) < 0 || (program->job && set_job(program) < 0) || add_lines(program->variables) < 0)
 		return fault_set(fault, "cannot set the session's environment: %s", strerror(errno));
 	return program->jail ? jail_environment_add(&own_environment, program->jail, fault) : 0;
 }

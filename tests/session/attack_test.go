@@ -245,9 +245,9 @@ func TestFloodOfSessions(t *testing.T) {
 func TestRootOfTheJob(t *testing.T) {
 	s := sharedSite(t)
 	s.startJob(t, harness.Alice, "--jail=root", "--jail-root=self")
-	r := s.runSSH(harness.Alice, "none", shells, "id -u; cat /proc/self/uid_map; "+rights)
+	r := s.runSSH(harness.Alice, "none", shells, "id -u; cat /proc/self/uid_map; echo $PATH; "+rights)
 	require.Zero(t, r.Code, r)
-	assert.Regexp(t, `^0\n +0 +5001 +1\n`, r.Stdout, r)
+	assert.Regexp(t, `^0\n +0 +5001 +1\n/usr/local/sbin:/usr/local/bin:/usr/sbin:`, r.Stdout, r)
 	assert.Contains(t, r.Stdout, "NoNewPrivs:\t1\n", r)
 	assert.Contains(t, r.Stdout, "Seccomp:\t2\n", r)
 }
