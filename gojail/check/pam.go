@@ -15,6 +15,7 @@ import (
 const (
 	pamDepth    = 16 // of files that include each other
 	userManager = "user@.service"
+	adoption    = "pam_slurm_adopt.so"
 )
 
 var (
@@ -126,6 +127,32 @@ func (c *checker) checkUserManager(services []string) {
 		c.fail("sessions", "run: systemctl mask "+userManager+" && systemctl stop 'user@*.service'",
 			"pam_systemd.so (%s) starts systemd for the user at a login by %s, on the node, where it executes the user's units in ~/.config/systemd/user, outside the jail",
 			strings.Join(files, ", "), strings.Join(starts, ", "))
+	}
+}
+
+// checkAdoption reports what keeps pam_slurm_adopt from putting a session into its job's cgroup.
+func (c *checker) checkAdoption(conf node.SlurmConf, pam []pamRule) {
+	switch {
+	case !slices.ContainsFunc(pam, func(r pamRule) bool { return r.module == adoption }):
+		c.warn("sessions", "add pam_slurm_adopt to the account lines of /etc/pam.d/sshd, with join_container=false",
+			"no pam_slurm_adopt: ssh sessions are not in their job's cgroup, and use CPUs, memory and GPUs that are not the job's")
+	case !hasExternStep(conf):
+		c.warn("sessions", "write PrologFlags=Contain to slurm.conf, and restart slurmctld and slurmd",
+			"pam_slurm_adopt: without PrologFlags=Contain jobs have no cgroup for sessions")
+	}
+}
+
+// checkPAMNamespaces reports modules that put a session into mounts of its own, where gojail-session refuses to run.
+func (c *checker) checkPAMNamespaces(conf node.SlurmConf, pam []pamRule) {
+	for _, rule := range pam {
+		switch {
+		case rule.kind == "session" && rule.module == "pam_namespace.so":
+			c.warn("sessions", "remove it from "+rule.file, "pam_namespace.so puts sessions into mounts of their own: gojail-session refuses them")
+		case rule.module == adoption && conf.Values["jobcontainertype"] != "" && conf.Values["jobcontainertype"] != "job_container/none" &&
+			!slices.Contains(strings.Fields(rule.args), "join_container=false"):
+			c.warn("sessions", "add join_container=false to the line in "+rule.file,
+				"pam_slurm_adopt puts sessions into the mounts of JobContainerType=%s: gojail-session refuses them", conf.Values["jobcontainertype"])
+		}
 	}
 }
 

@@ -92,3 +92,45 @@ func TestCheckOfIncludedPAM(t *testing.T) {
 	assert.Contains(t, found, "remove user_readenv=1 from /etc/pam.d/common")
 	assert.NotContains(t, found, "no pam_slurm_adopt")
 }
+
+// TestCheckOfAdoption covers what pam_slurm_adopt depends on, and modules with which gojail-session refuses every session.
+func TestCheckOfAdoption(t *testing.T) {
+	const (
+		adopt     = "account required pam_slurm_adopt.so join_container=false\n"
+		container = "JobContainerType=job_container/tmpfs\n"
+		contain   = "PrologFlags=Alloc,contain\n"
+	)
+	for name, test := range map[string]struct{ conf, pam, want string }{
+		"none":                {contain, "", "WARN  sessions: no pam_slurm_adopt: "},
+		"good":                {contain, adopt, ""},
+		"by X11":              {"PrologFlags=X11\n", adopt, ""},
+		"without extern step": {"PrologFlags=Alloc\n", adopt, "WARN  sessions: pam_slurm_adopt: without PrologFlags=Contain jobs have no cgroup for sessions; write PrologFlags=Contain"},
+		"joins a container":   {contain + container, "account required pam_slurm_adopt.so\n", "WARN  sessions: pam_slurm_adopt puts sessions into the mounts of JobContainerType=job_container/tmpfs"},
+		"joins none":          {contain + container, adopt, ""},
+		"no container":        {contain + "JobContainerType=job_container/none\n", "account required pam_slurm_adopt.so\n", ""},
+		"namespaces":          {contain, adopt + "session required pam_namespace.so\n", "WARN  sessions: pam_namespace.so puts sessions into mounts of their own: gojail-session refuses them; remove it from /etc/pam.d/sshd"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newGoodNode(t)
+			n.configure(t, "[session]\n")
+			n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\n"+test.conf, 0o644)
+			n.writeSystem(t, map[string]string{"etc/pam.d/sshd": test.pam})
+			found := n.listFindings()
+			if test.want == "" {
+				assert.NotRegexp(t, "pam_slurm_adopt|pam_namespace", found)
+				return
+			}
+			assert.Contains(t, found, test.want)
+		})
+	}
+}
+
+// TestAcceptedVariables covers sshd's patterns, of which each has a line in what sshd prints.
+func TestAcceptedVariables(t *testing.T) {
+	accepts := map[string]string{"acceptenv": "LANG LC_* SLURM_J??_ID"}
+	assert.Equal(t, "SLURM_JOB_ID", findAccepted(accepts, "SLURM_JAIL", "SLURM_JOB_ID"))
+	assert.Equal(t, "LC_ALL", findAccepted(accepts, "LC_ALL"))
+	assert.Empty(t, findAccepted(accepts, "SLURM_JAIL", "LD_PRELOAD"))
+	assert.Equal(t, "LD_PRELOAD", findAccepted(map[string]string{"acceptenv": "*"}, "LD_PRELOAD"))
+	assert.Empty(t, findAccepted(map[string]string{}, "LANG"))
+}

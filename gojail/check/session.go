@@ -4,39 +4,31 @@ package check
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/node"
-	"github.com/gojail/gojail/internal/command"
-	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-const (
-	sshd        = "/usr/sbin/sshd"
-	sshdTimeout = 5 * time.Second
-	firstUID    = 1000 // of people (login.defs(5))
-)
+const firstUID = 1000 // of people (login.defs(5))
 
 // checkSessions checks what ssh sessions in jails depend on: the program, sshd, accounts and PAM
 // (docs/sessions.md). A node where nothing names gojail-session is not checked, nor one without sshd.
-func (c *checker) checkSessions() {
+func (c *checker) checkSessions(conf node.SlurmConf) {
 	user, others := c.findLoginShells()
 	settings, err := readSSHD(user)
 	forced := strings.Contains(settings["forcecommand"], contract.Session)
 	service := cmp.Or(settings["pamservicename"], "sshd")
 	pam := append(c.readPAM(service), c.readPAM("ssh")...)
-	adopts := slices.ContainsFunc(pam, func(r pamRule) bool { return r.module == "pam_slurm_adopt.so" })
+	adopts := slices.ContainsFunc(pam, func(r pamRule) bool { return r.module == adoption })
 	login := c.config.Login.Here
 	if !forced && !c.config.Session.Configured && !login {
 		if adopts {
@@ -56,15 +48,18 @@ func (c *checker) checkSessions() {
 		c.fail("sessions", "remove user_readenv=1 from "+pam[i].file,
 			"PAM gives sshd's programs on the node the variables of ~/.pam_environment, LD_PRELOAD for xauth of ssh -X for instance")
 	}
-	if !adopts && !login {
-		c.warn("sessions", "add pam_slurm_adopt to the account lines of /etc/pam.d/sshd, with join_container=false",
-			"no pam_slurm_adopt: ssh sessions are not in their job's cgroup, and use CPUs, memory and GPUs that are not the job's")
+	if !login {
+		c.checkAdoption(conf, pam)
 	}
+	c.checkPAMNamespaces(conf, pam)
 	if err != nil {
 		c.warn("sessions", "run: "+sshd+" -T", "cannot read the settings of sshd: %v", err)
 		return
 	}
 	c.checkSSHD(settings, forced)
+	if !login {
+		c.checkChoice(settings)
+	}
 	if len(others) > 0 {
 		c.warn("sessions", "make "+filepath.Join(c.node.LibDir, contract.Session)+" their login shell on this node",
 			"sshd starts the login shell of %s on the node, where it reads their start-up files before they are in the jail", summarize(others, "users"))
@@ -99,54 +94,6 @@ func (c *checker) findLoginShells() (user string, others []string) {
 		}
 	}
 	return user, others
-}
-
-// readSSHD returns the settings of sshd for a user, in its own words (sshd -T), with keys in lower case as OpenSSH before 10.6 prints
-// them; none where there is no sshd.
-func readSSHD(user string) (map[string]string, error) {
-	settings := map[string]string{}
-	if !rootpath.Exists(sshd) {
-		return settings, nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), sshdTimeout)
-	defer cancel()
-	text, err := command.Run(ctx, command.Command{Path: sshd, Args: []string{"-T", "-C", "user=" + user + ",host=localhost,addr=127.0.0.1"}})
-	for line := range strings.Lines(text) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if strings.EqualFold(key, "subsystem") {
-			key, value, _ = strings.Cut(value, " ")
-		}
-		settings[strings.ToLower(key)] = value
-	}
-	return settings, err
-}
-
-// checkSSHD reports settings of sshd with which a user's program runs on the node.
-func (c *checker) checkSSHD(settings map[string]string, forced bool) {
-	program := filepath.Join(c.node.LibDir, contract.Session)
-	switch {
-	case !forced && strings.HasPrefix(settings["sftp"], "internal-sftp"):
-		c.fail("sessions", "write to sshd_config: ForceCommand "+program, "sshd's internal-sftp reads and writes files of the node, outside the jail")
-	case !forced:
-		c.warn("sessions", "write to sshd_config: ForceCommand "+program, "sshd has no ForceCommand: only users whose login shell is gojail-session enter the jail")
-	default:
-		c.ok("sessions", "sshd starts %s", settings["forcecommand"])
-	}
-	for _, setting := range []struct{ name, what string }{
-		{"PermitUserRC", "sshd executes ~/.ssh/rc on the node, outside the jail"},
-		{"PermitUserEnvironment", "sshd gives programs on the node the variables of ~/.ssh/environment, LD_PRELOAD for instance"},
-	} {
-		if value := settings[strings.ToLower(setting.name)]; value != "" && value != "no" {
-			c.fail("sessions", "write to sshd_config: "+setting.name+" no", "%s", setting.what)
-		}
-	}
-	if settings["x11forwarding"] == "yes" && settings["xauthlocation"] != program {
-		c.warn("sessions", "write to sshd_config: XAuthLocation "+program+", or X11Forwarding no",
-			"sshd stores the cookie of ssh -X by xauth on the node, where programs in the jail may not find it")
-	}
-	if value := settings["allowstreamlocalforwarding"]; value != "" && value != "no" {
-		c.warn("sessions", "write to sshd_config: AllowStreamLocalForwarding no", "users reach Unix sockets of the node, outside the jail")
-	}
 }
 
 // checkSessionProgram reports why gojail-session would not run as root, or would refuse to.

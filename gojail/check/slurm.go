@@ -42,7 +42,7 @@ func (c *checker) checkSlurm() {
 	c.checkProlog(conf)
 	c.checkEpilog(conf)
 	c.checkFeatures(conf)
-	c.checkSessions()
+	c.checkSessions(conf)
 	slurmds := findProcesses("slurmd")
 	c.checkChroot(slurmds)
 	c.checkLatency(conf, slurmds)
@@ -133,11 +133,9 @@ func (c *checker) checkMunge(conf node.SlurmConf) {
 
 // checkLatency warns about settings outside gojail that delay each launch.
 func (c *checker) checkLatency(conf node.SlurmConf, slurmds []string) {
-	for flag := range strings.SplitSeq(strings.ToLower(conf.Values["prologflags"]), ",") {
-		if flag := strings.TrimSpace(flag); flag == "contain" || flag == "x11" {
-			c.warn("latency", "remove it from slurm.conf if you need neither pam_slurm_adopt nor X11",
-				"PrologFlags=%s costs each job about 100 ms", conf.Values["prologflags"])
-		}
+	if hasExternStep(conf) {
+		c.warn("latency", "remove it from slurm.conf if you need neither pam_slurm_adopt nor X11",
+			"PrologFlags=%s costs each job about 100 ms", conf.Values["prologflags"])
 	}
 	plugins, _ := filepath.Glob("/usr/lib*/*/hwloc/hwloc_*.so")
 	more, _ := filepath.Glob("/usr/lib*/hwloc/hwloc_*.so")
@@ -149,6 +147,14 @@ func (c *checker) checkLatency(conf node.SlurmConf, slurmds []string) {
 	}
 	c.warn("latency", "set HWLOC_PLUGINS_PATH=/nonexistent in slurmd's environment, or remove the package (Debian: libhwloc-plugins)",
 		"slurmstepd loads the hwloc plugins of %s in each launch, which takes about 3.5 ms", filepath.Dir(plugins[0]))
+}
+
+// hasExternStep reports whether each job has the step into which pam_slurm_adopt puts sessions (PrologFlags of slurm.conf(5)).
+func hasExternStep(conf node.SlurmConf) bool {
+	return slices.ContainsFunc(strings.Split(strings.ToLower(conf.Values["prologflags"]), ","), func(flag string) bool {
+		flag = strings.TrimSpace(flag)
+		return flag == "contain" || flag == "x11" // which implies the other
+	})
 }
 
 // hasHwlocPath reports whether a process has HWLOC_PLUGINS_PATH in its environment.

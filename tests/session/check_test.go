@@ -25,7 +25,7 @@ func TestCheckLooksAtSSHD(t *testing.T) {
 	s := sharedSite(t)
 	const conf = "/etc/ssh/sshd_config"
 	t.Cleanup(func() { s.Root("rm", "-f", conf) })
-	good := "HostKey /etc/ssh/host\nPermitUserRC no\nAllowStreamLocalForwarding no\nForceCommand " + program + "\nSubsystem sftp internal-sftp\n"
+	good := "UsePAM yes\nAcceptEnv LANG LC_*\nAcceptEnv SLURM_*\nHostKey /etc/ssh/host\nPermitUserRC no\nAllowStreamLocalForwarding no\nForceCommand " + program + "\nSubsystem sftp internal-sftp\n"
 	for name, test := range map[string]struct{ config, script, want string }{
 		"good":         {good, "", "sshd starts " + program},
 		"shells":       {good, "", "bob on the node, where it reads their start-up files"},
@@ -37,6 +37,10 @@ func TestCheckLooksAtSSHD(t *testing.T) {
 		"pam":          {good, "echo session required pam_env.so user_readenv=1 >>/etc/pam.d/sshd", "FAIL  sessions: PAM gives sshd's programs on the node the variables of ~/.pam_environment"},
 		"sockets":      {strings.Replace(good, "AllowStreamLocalForwarding no\n", "", 1), "", "WARN  sessions: users reach Unix sockets of the node"},
 		"x11":          {good + "X11Forwarding yes\n", "", "WARN  sessions: sshd stores the cookie of ssh -X by xauth on the node"},
+		"chroot":       {good + "ChrootDirectory /srv\n", "", "WARN  sessions: sshd changes its root to /srv, where it does not find " + program},
+		"no PAM":       {strings.Replace(good, "UsePAM yes", "UsePAM no", 1), "", "WARN  sessions: sshd does not use PAM"},
+		"no choice":    {strings.Replace(good, "AcceptEnv SLURM_*", "AcceptEnv SLURM_JOB_ID", 1), "", "WARN  sessions: sshd does not accept SLURM_JAIL: "},
+		"all accepted": {good + "AcceptEnv *\n", "", "FAIL  sessions: sshd gives programs on the node the client's LD_PRELOAD (AcceptEnv LANG LC_* SLURM_* *)"},
 		"internal": {strings.Replace(good, "ForceCommand "+program+"\n", "", 1), "sed -i 's/^.slurm.$/[session]\\n[slurm]/' /etc/gojail/gojail.toml",
 			"FAIL  sessions: sshd's internal-sftp reads and writes files of the node"},
 		"listed":   {good, "echo " + program + " >>/etc/shells", "WARN  sessions: /etc/shells lists " + program + ": with su -s and chsh users choose another shell"},
@@ -53,6 +57,9 @@ func TestCheckLooksAtSSHD(t *testing.T) {
 				assert.Empty(t, found)
 			}
 			assert.Contains(t, found, test.want)
+			if name == "good" {
+				assert.NotRegexp(t, "client's|does not accept|does not use PAM|changes its root", found)
+			}
 		})
 	}
 }
