@@ -23,7 +23,8 @@ func TestAdoptedSession(t *testing.T) {
 	if why := findMissing(); why != "" {
 		t.Skip(why)
 	}
-	s, err := newSite(harness.Options{Constrain: true, SlurmConf: map[string]string{"PrologFlags": "Contain"}})
+	s, err := newSite(harness.Options{Constrain: true, SlurmConf: withGPUs(map[string]string{"PrologFlags": "Contain"}),
+		Files: map[string]string{"/etc/slurm/gres.conf": "Name=gpu File=/dev/zero\nName=gpu File=/dev/full\n"}})
 	if s != nil {
 		t.Cleanup(func() { require.NoError(t, s.Stop()) })
 	}
@@ -52,11 +53,17 @@ func TestAdoptedSession(t *testing.T) {
 		r = s.Root("sh", "-ec", s.enterJob(t, job)+"exec setpriv --reuid=5001 --regid=5001 --clear-groups "+program+" -c 'echo $SLURM_JOB_ID'")
 		requireOutput(t, job, r)
 		s.endJob(t, newer)
-		require.Len(t, s.Find("sleep 7004"), 1)
+		require.NoError(t, s.RestartSlurmd("n1"))
+		require.Len(t, s.Find("sleep 7004"), 1, "the end of another job, and a restart of slurmd")
 		s.endJob(t, job)
 		assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("sleep 7004")) == 0 }), "%s: %v", jail, s.Find("sleep 7004"))
 	}
-	r := s.runSSH(harness.Alice, "none", shells, "true")
+	job := s.startJob(t, harness.Alice, "--jail=debian", "--gres=gpu:1")
+	r := s.runSSH(harness.Alice, "none", shells, "for d in zero full null; do head -c0 /dev/$d && echo $d; done; exit 0")
+	assert.Equal(t, "zero\nnull\n", r.Stdout, "the devices of the job's cgroup: %v", r)
+	assert.Equal(t, 1, strings.Count(r.Stderr, "Operation not permitted"), r)
+	s.endJob(t, job)
+	r = s.runSSH(harness.Alice, "none", shells, "true")
 	assert.NotZero(t, r.Code, "pam_slurm_adopt refuses who has no job: %v", r)
 	_, err = os.Stat(s.Path("/run/gojail/n1"))
 	assert.NoError(t, err)

@@ -5,6 +5,7 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"strings"
@@ -83,7 +84,11 @@ AllowStreamLocalForwarding no
 // newSite starts the cluster and both sshd; after an error, the site may be there and must be stopped.
 func newSite(options harness.Options) (*site, error) {
 	options.Plugin, options.Jails, options.Config = true, []string{"debian", "other"}, configuration
-	options.Files = map[string]string{"/etc/gojail/session.conf": "state=/run/gojail/%n\nnode=n1\n"}
+	options.Files = maps.Clone(options.Files)
+	if options.Files == nil {
+		options.Files = map[string]string{}
+	}
+	options.Files["/etc/gojail/session.conf"] = "state=/run/gojail/%n\nnode=n1\n"
 	c, err := harness.Up(options)
 	if err != nil {
 		return nil, err

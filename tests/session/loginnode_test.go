@@ -4,6 +4,7 @@ package session_test
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -159,6 +160,56 @@ func TestLoginSandboxEnds(t *testing.T) {
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return strings.Contains(s.Gojail("login1", "sweep").Stdout, "removed job login-5001\n") }))
 	requireOutput(t, "", s.Root("sh", "-ec", "mkdir -p /var/lib/gojail/login1/jobs/login-5001/tmp/old; chown 5001 /var/lib/gojail/login1/jobs/login-5001"))
 	requireOutput(t, "0", ssh("ls /tmp | wc -l"))
+}
+
+// TestLoginStaysInItsSandbox requires that a reload and a change of gojail.toml end no session, and that the next one shares its sandbox.
+func TestLoginStaysInItsSandbox(t *testing.T) {
+	table := strings.Replace(loginTable, "2s", "4s", 1)
+	s := sharedLoginNode(t, table)
+	t.Cleanup(func() {
+		for _, p := range s.Find("sleep 7011") {
+			s.Root("kill", strconv.Itoa(p.Pid)) // without a terminal, the end of ssh does not end it
+		}
+	})
+	s.startInBackground(t, harness.Alice, formatSSHCommand(harness.Alice, "none", forced, "readlink /proc/self/ns/mnt >/tmp/mounts; exec sleep 7011")...)
+	const same = "until [ -s /tmp/mounts ]; do sleep 0.1; done; [ $(readlink /proc/self/ns/mnt) = $(cat /tmp/mounts) ] && pidof sleep | wc -w"
+	requireOutput(t, "1", s.runSSH(harness.Alice, "none", shells, same))
+	for _, config := range []string{configuration + table, strings.Replace(configuration, "[[jail.debian.user_mounts]]", "devices = [\"/dev/tty60\"]\n[[jail.debian.user_mounts]]", 1) + table} {
+		require.NoError(t, s.WriteConfig(config))
+		r := s.Gojail("login1", "reload")
+		require.Zero(t, r.Code, r)
+		requireOutput(t, "1", s.runSSH(harness.Alice, "none", shells, same))
+	}
+}
+
+// TestSupplementaryGroups requires that the rules of login nodes and the exempt groups count for a supplementary group as well.
+func TestSupplementaryGroups(t *testing.T) {
+	s := sharedLoginNode(t, loginTable)
+	require.Zero(t, s.Root("sh", "-ec", "groupadd -g 5100 ops; usermod -aG ops alice").Code)
+	t.Cleanup(func() { s.Root("groupdel", "ops") })
+	rules := configuration + strings.Replace(loginTable, `users  = ["bob"]`, `groups = ["ops"]`, 1)
+	for config, place := range map[string]string{rules: "other", rules + "[session]\nexempt = [\"ops\"]\n": "ON THE NODE"} {
+		require.NoError(t, s.WriteConfig(config))
+		for _, port := range []string{forced, shells} {
+			requireOutput(t, place, s.runSSH(harness.Alice, "none", port, where))
+		}
+		requireOutput(t, "debian", s.runSSH(harness.Bob, "none", forced, where))
+	}
+}
+
+// TestBrokenInstallation requires one line, and no shell on the node, where a part of gojail is missing.
+func TestBrokenInstallation(t *testing.T) {
+	s := sharedLoginNode(t, loginTable)
+	lib := filepath.Dir(program)
+	for _, part := range []string{harness.ConfigPath, lib + "/gojail-launcher", "/srv/jails/debian"} {
+		require.True(t, harness.Poll(harness.Timeout, func() bool { return s.listLogins() == "" }), s.listLogins())
+		require.Zero(t, s.Root("mv", part, part+".away").Code)
+		r := s.runAsAlice("$P -c \"$W\"")
+		require.Zero(t, s.Root("mv", part+".away", part).Code)
+		requireRefused(t, "", r)
+		// What a storage has answered counts for a second.
+		assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.runAsAlice("$P -c \"$W\"").Stdout == "debian\n" }), part)
+	}
 }
 
 // TestLoginRefusals requires one line, and no shell on the node, for whatever is wrong.

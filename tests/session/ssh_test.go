@@ -72,6 +72,15 @@ func cutIgnored(t *testing.T, text string) (before string, mask uint64) {
 	return before, mask
 }
 
+// TestSessionReachesTheJobsProcesses requires that a user looks into and ends tasks of the job from a session, as a debugger must.
+func TestSessionReachesTheJobsProcesses(t *testing.T) {
+	s := sharedSite(t)
+	job := s.startJob(t, harness.Alice, "--jail=debian")
+	requireOutput(t, "SLURM_JOB_ID="+job, s.runSSH(harness.Alice, "none", shells, `tr '\0' '\n' </proc/$(pidof sleep)/environ | grep ^SLURM_JOB_ID=`))
+	requireOutput(t, "", s.runSSH(harness.Alice, "none", shells, "kill $(pidof sleep)"))
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return s.JobFields(job)["JobState"] != "RUNNING" }), s.JobFields(job))
+}
+
 // TestSessionChoosesAJob requires the newest job, or the one that SLURM_JOB_ID names, and never another user's.
 func TestSessionChoosesAJob(t *testing.T) {
 	s := sharedSite(t)
@@ -242,6 +251,10 @@ func TestJobEndsItsSessions(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 1, waiting)
+	session := s.Find("sleep 7002")
+	require.NoError(t, s.RestartSlurmd("n1"))
+	require.Zero(t, s.Gojail("n1", "reload").Code)
+	assert.Equal(t, len(session), len(s.Find("sleep 7002")), "a restart and a reload end no session")
 	s.endJob(t, job)
 	err := cmd.Wait()
 	require.Error(t, err)
