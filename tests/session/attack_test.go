@@ -240,14 +240,3 @@ func TestFloodOfSessions(t *testing.T) {
 	requireOutput(t, "debian", s.Run(harness.Bob, "srun", "-Q", "-wn1", "--jail=debian", "cat", "/etc/gojail-jail"))
 	wait.Wait()
 }
-
-// TestRootOfTheJob requires that in a job with --jail-root a session is root in the jail, like the job's tasks.
-func TestRootOfTheJob(t *testing.T) {
-	s := sharedSite(t)
-	s.startJob(t, harness.Alice, "--jail=root", "--jail-root=self")
-	r := s.runSSH(harness.Alice, "none", shells, "id -u; cat /proc/self/uid_map; echo $PATH; "+rights)
-	require.Zero(t, r.Code, r)
-	assert.Regexp(t, `^0\n +0 +5001 +1\n/usr/local/sbin:/usr/local/bin:/usr/sbin:`, r.Stdout, r)
-	assert.Contains(t, r.Stdout, "NoNewPrivs:\t1\n", r)
-	assert.Contains(t, r.Stdout, "Seccomp:\t2\n", r)
-}
