@@ -14,7 +14,7 @@ var cluster = dashboard{
 		stat("Jobs that run", "", "none", `sum(gojail_slurm_jobs{state="running"})`),
 		stat("Jobs that wait", "", "none", `sum(gojail_slurm_jobs{state="pending"})`),
 		table("Nodes with a reason", "Why they are drained or down, and who said so. A reason that ends in \"gojail\" is of the health checks.",
-			`gojail_slurm_node_reason * on (node) group_left () (time() - gojail_slurm_node_reason_time_seconds) or gojail_slurm_node_reason`,
+			`gojail_slurm_node_reason * on (job, node) group_left () (time() - gojail_slurm_node_reason_time_seconds) or gojail_slurm_node_reason`,
 			column{"node", "Node"}, column{"reason", "Reason"}, column{"user", "By"}, column{"Value", "Seconds"}),
 		table("Partitions", "CPUs of their nodes that jobs have, of 1.", `gojail_slurm_partition_cpus_allocated{partition=~"$partition"} / (gojail_slurm_partition_cpus{partition=~"$partition"} > 0)`,
 			column{"partition", "Partition"}, column{"Value", "Allocated"}),
@@ -38,6 +38,6 @@ var cluster = dashboard{
 		graph("Versions of slurmd", "", "short", query{`gojail_slurm_nodes_slurmd`, "{{version}}"}),
 		graph("Drained by gojail", "By the health checks of the node.", "short", query{`sum(gojail_health_drained)`, "nodes"}),
 		graph("Nodes with GPUs and no job", "Paid for, and idle.", "short",
-			query{`count(sum by (node) (gojail_slurm_node_gpus) > 0 and on (node) gojail_slurm_node_jobs == 0)`, "nodes"}),
+			query{`count(sum by (job, node) (gojail_slurm_node_gpus) > 0 and on (job, node) gojail_slurm_node_jobs == 0)`, "nodes"}),
 	},
 }

@@ -29,7 +29,7 @@ var health = dashboard{
 		graph("Temperature", "", "celsius", query{`gojail_health_gpu_temperature_celsius{node=~"$node"}`, gpuInHealth}),
 		graph("Power", "", "watt", query{`gojail_health_gpu_power_milliwatts{node=~"$node"} / 1000`, gpuInHealth}),
 		graph("Uncorrectable errors", "In SRAM and in memory, since the driver was loaded.", "short",
-			query{`gojail_health_gpu_sram_uncorrectable_errors_total{node=~"$node"} + on (node, gpu) gojail_health_gpu_memory_uncorrectable_errors_total{node=~"$node"} > 0`, gpuInHealth}),
+			query{`gojail_health_gpu_sram_uncorrectable_errors_total{node=~"$node"} + on (job, node, gpu) gojail_health_gpu_memory_uncorrectable_errors_total{node=~"$node"} > 0`, gpuInHealth}),
 		graph("Corrected errors in an hour", "", "short", query{`clamp_min(delta(gojail_health_gpu_memory_corrected_errors_total{node=~"$node"}[1h]), 0) > 0`, gpuInHealth}),
 		graph("Remapped rows", "Remapped after uncorrectable errors, in the GPU's life.", "short", query{`gojail_health_gpu_rows_remapped{node=~"$node"} > 0`, gpuInHealth}),
 		graph("Active NVLinks", "", "short", query{`gojail_health_gpu_nvlinks_active{node=~"$node"}`, gpuInHealth}),

@@ -18,7 +18,7 @@ var node = dashboard{
 		stat("Age of the metrics", "More than a minute: gojail-metrics.timer has stopped, or cannot write.", "s", `time() - max(gojail_metrics_time_seconds{node="$node"})`, limit{60, "red"}),
 		table("Jobs", "", `gojail_job_info{node="$node"}`, column{"job_id", "Job"}, column{"user", "User"}, column{"jail", "Jail"}, column{"version", "Version"}),
 		table("Jails", "1: the next job gets this template. 0: the configuration has changed since.",
-			`gojail_template_info{node="$node"} * on (node, jail) group_left () gojail_template_current{node="$node"}`,
+			`gojail_template_info{node="$node"} * on (job, node, jail) group_left () gojail_template_current{node="$node"}`,
 			column{"jail", "Jail"}, column{"version", "Version"}, column{"key", "Key"}, column{"Value", "Current"}),
 		table("Health checks that warn or fail", "2 is a warning, 3 a failure.", `gojail_health_check_status{node="$node"} > 1 < 4`,
 			column{"check", "Check"}, column{"severity", "Severity"}, column{"Value", "Verdict"}),
