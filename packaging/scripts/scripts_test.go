@@ -77,3 +77,42 @@ func TestUpgradeRestartsTheExporterOnly(t *testing.T) {
 	output, _, err := m.run("", "gojail.postinst", "configure", "0.0.9-1")
 	assert.NoError(t, err, "systemd's error fails no upgrade: %s", output)
 }
+
+// TestRefusedRemoval: where users could not log in without gojail, the plugin stays where that can be known, and what has happened
+// is said where it cannot.
+func TestRefusedRemoval(t *testing.T) {
+	const sessions = "echo 'ForceCommand /usr/lib/gojail/gojail-session' >/etc/ssh/sshd_config\n"
+	const plugin = "touch /etc/slurm/plugstack.conf.d/gojail.conf\n"
+	refusal := "gojail: not removed: users could not log in without /usr/lib/gojail/gojail-session, which is named in /etc/ssh/sshd_config\n" +
+		"gojail: take it out there first: \"Give sessions back to the node\" in /usr/share/doc/gojail/docs/operations.md\n"
+	gone := "gojail: the plugin is not installed (any more): where it was removed now, steps start outside of jails, or none does. To go back, install gojail-slurm-RELEASE again\n"
+	if _, err := os.Stat("/usr/lib/gojail/spank_gojail.so"); err == nil {
+		gone = ""
+	}
+	output, _, err := newMachine(t, sessions).run("", "gojail.prerm", "remove")
+	assert.Error(t, err)
+	assert.Equal(t, refusal+gone, output)
+	output, _, err = newMachine(t, "").run("", "gojail.prerm", "check")
+	assert.NoError(t, err)
+	assert.Empty(t, output)
+
+	prerm, err := filepath.Abs("gojail.prerm")
+	require.NoError(t, err)
+	for want, goes := range map[string]bool{"install": true, "deinstall": false, "purge": false} {
+		m := newMachine(t, sessions+plugin)
+		m.addCommand("dpkg-query", `case "$*" in *--control-show*) cat `+prerm+";; *) echo "+want+";; esac")
+		output, _, err := m.run("ls /etc/slurm/plugstack.conf.d", "gojail-slurm.prerm", "remove")
+		if goes {
+			assert.NoError(t, err, want)
+			assert.Equal(t, "gojail.conf.removed\n", output, want)
+			continue
+		}
+		assert.Error(t, err, want)
+		assert.Equal(t, refusal+gone+"gojail.conf\n", output, want)
+	}
+	m := newMachine(t, plugin)
+	m.addCommand("dpkg-query", `case "$*" in *--control-show*) cat `+prerm+";; *) echo purge;; esac")
+	output, _, err = m.run("ls /etc/slurm/plugstack.conf.d", "gojail-slurm.prerm", "remove")
+	assert.NoError(t, err)
+	assert.Equal(t, "gojail.conf.removed\n", output)
+}
