@@ -20,7 +20,8 @@
 /*
  * With --jail-root=range the jail's own file belongs to root there, and packages add their users to it: nothing is mounted over
  * it. In all other sandboxes both must be known, the node's users and those that a package added. The node's come first and win:
- * a look-up by name or id finds them. Nothing in the jail's file is trusted, as users may write it.
+ * a look-up by name or id finds them. Nothing in the jail's file is trusted, as users may write it; it is read only if any user may
+ * read it, and it is where it seems to be.
  */
 
 #define OWN_MAX (256 << 10) /* bytes of the jail's file that are read */
@@ -126,16 +127,20 @@ static int mount_one(int root, int run, const struct gojail_mount *mount, int pl
 {
 	const char *path = mount->destination, *name = strrchr(path, '/') + 1;
 	struct text node = {0}, own = {0};
-	struct stat like, st, of_run;
+	struct stat like, st = {0}, of_run;
 	int result = -1;
 
-	scoped_fd at = open_in_root(root, path, 0);
+	/* Users may write the jail's /etc: a link there could lead root to a file that they may not read. */
+	scoped_fd at = open_in_root(root, path, RESOLVE_NO_SYMLINKS);
+	bool linked = at < 0 && errno == ELOOP;
+	if (linked)
+		at = open_in_root(root, path, 0);
 	if (at < 0)
 		return fault_set(fault, "mount target %s does not exist in the jail: %s; create it with: gojail init", path, strerror(errno));
 	if (fstat(at, &st) == 0 && fstat(run, &of_run) == 0 && st.st_dev == of_run.st_dev)
 		return 0; /* it is there */
 	if (fstat(place, &like) == 0 && read_text(place, (size_t)like.st_size, &node) == 0) {
-		if (read_text(at, OWN_MAX, &own) == 0)
+		if (!linked && (st.st_mode & S_IROTH) && read_text(at, OWN_MAX, &own) == 0)
 			append_own(&node, &own);
 		scoped_fd tree = make_file(run, name, &node, &like, mount->attributes);
 		result = tree < 0 ? -1 : k_move_mount(tree, at);

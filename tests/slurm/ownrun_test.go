@@ -78,6 +78,13 @@ func TestPackagesThatBringUsers(t *testing.T) {
 	}
 	assert.Contains(t, readFile(c, "/srv/jails/fresh/etc/passwd"), "\nbrought:")
 	assert.NotContains(t, readFile(c, "/etc/passwd"), "brought")
+	// Root reads only what alice could read herself.
+	for _, change := range []string{"chmod 600 passwd", "chmod 644 passwd && mv passwd own && ln -s own passwd"} {
+		r := c.Root("sh", "-c", "cd /srv/jails/fresh/etc && "+change)
+		require.Zero(t, r.Code, r)
+		require.Zero(t, alice("true").Code, "its sandbox may be one that was begun before")
+		requireOutput(t, "alice\nnone", alice("sh", "-c", "id -un; getent passwd fine || echo none"))
+	}
 }
 
 // TestManyMountsBelowARecursiveOne: hundreds of homes that an automounter has mounted come along with /home.
