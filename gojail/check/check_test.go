@@ -202,6 +202,11 @@ var spoiled = map[string]struct {
 	"root gone":  {func(t *testing.T, n *checkedNode) { os.RemoveAll(n.root) }, "FAIL  jail a: jail root"},
 	"root empty": {func(t *testing.T, n *checkedNode) { os.RemoveAll(n.root); os.Mkdir(n.root, 0o755) }, "is empty: is its storage mounted?"},
 	"no target":  {func(t *testing.T, n *checkedNode) { os.Remove(n.root + "/tmp") }, "mount targets are missing in"},
+	"mount below a user's directory": {func(t *testing.T, n *checkedNode) {
+		require.NoError(t, os.MkdirAll(n.dir+"/users/data", 0o755))
+		require.NoError(t, os.Chown(n.dir+"/users", 65534, 65534))
+		n.configure(t, "[[jail.a.mounts]]\ndestination = \"/etc\"\nsource = \""+n.dir+"/users/data\"")
+	}, "/users: belongs to uid 65534 and not to root; run: chown root:root "},
 	"no source": {func(t *testing.T, n *checkedNode) {
 		n.configure(t, "[[jail.a.mounts]]\ndestination = \"/etc\"\nsource = \"/nonexistent\"")
 	}, "/nonexistent (for /etc) does not exist on this node"},

@@ -156,6 +156,12 @@ func (c *checker) reportNotes(j *config.Jail, facts *node.HostFacts) {
 	if err := checkRootOwner(j); err != nil {
 		c.warn(subject, "the root and all directories above it should belong to root", "%v", err)
 	}
+	for _, m := range j.Mounts {
+		if isUsersSource(m) && rootpath.Exists(m.Source) { // checkSources reports a missing one
+			c.warn(subject, "users can put another directory in its place: those above it should belong to root", "the source of the mount %s: %v",
+				m.Destination, trusted.Parents(m.Source))
+		}
+	}
 	for _, path := range j.Host {
 		if !facts.Exists[path] {
 			c.warn(subject, "remove it from host =", "%s does not exist on this node and is omitted", path)
