@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/trusted"
@@ -22,8 +23,8 @@ import (
 var mappingName = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
 
 // WriteJobMapping replaces the files in the directory that dcgm-exporter reads jobs from (--hpc-job-mapping-dir):
-// one for each GPU that has jobs, with a job on each line. Files of GPUs without jobs are removed. The directory is
-// gojail's alone: it knows no jobs that are not in a jail.
+// one for each GPU that has jobs, with a job on each line. Files of GPUs without jobs are removed, the others have the time of
+// this run. The directory is gojail's alone: it knows no jobs that are not in a jail.
 func (f *Facts) WriteJobMapping(dir string) error {
 	fail := func(err error) error {
 		return fmt.Errorf("cannot write the job mapping of dcgm-exporter in %s: %w", dir, oneline.Error(err))
@@ -39,11 +40,13 @@ func (f *Facts) WriteJobMapping(dir string) error {
 		return fail(oneline.Cause(err))
 	}
 	var errs []error
-	wanted := f.mapJobs()
+	wanted, now := f.mapJobs(), time.Now()
 	for name, text := range wanted {
 		path := filepath.Join(dir, name)
 		if have, err := os.ReadFile(path); err != nil || string(have) != text {
 			errs = append(errs, wholefile.Write(path, []byte(text), 0o644))
+		} else {
+			errs = append(errs, os.Chtimes(path, now, now))
 		}
 	}
 	for _, e := range entries {
@@ -55,6 +58,27 @@ func (f *Facts) WriteJobMapping(dir string) error {
 		return fail(err)
 	}
 	return nil
+}
+
+// RemoveStaleMapping removes the files of a job mapping that are out of date, after a run that failed with err, and returns err
+// with a note of that, as RemoveStale: they name jobs that may have ended. In a directory that is not root's it removes nothing.
+func RemoveStaleMapping(dir string, err error) error {
+	if trusted.Parents(filepath.Join(dir, "0")) != nil {
+		return err
+	}
+	entries, _ := os.ReadDir(dir)
+	removed := 0
+	for _, entry := range entries {
+		info, e := entry.Info()
+		if e == nil && mappingName.MatchString(entry.Name()) && info.Mode().IsRegular() && isStale(info.ModTime(), time.Now()) &&
+			os.Remove(filepath.Join(dir, entry.Name())) == nil {
+			removed++
+		}
+	}
+	if removed > 0 {
+		return fmt.Errorf("%w; %d files of the job mapping in %s, which were out of date, are removed", err, removed, dir)
+	}
+	return err
 }
 
 // mapJobs returns the text of each file by its name. A GPU whose index is not known has none.

@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/internal/nstest"
 )
@@ -62,4 +64,33 @@ func TestJobMappingThatCannotBeWritten(t *testing.T) {
 	assert.ErrorContains(t, err, dir+"/bad/3")
 	assert.NotContains(t, err.Error(), "\n")
 	assert.FileExists(t, dir+"/bad/0.9", "the others are written")
+}
+
+// TestRemoveStaleMapping: what no run has written or found right for a minute tells of jobs that may have ended.
+func TestRemoveStaleMapping(t *testing.T) {
+	dir := rootsDir(t)
+	f := everything()
+	require.NoError(t, f.WriteJobMapping(dir))
+	nstest.WriteFile(t, dir+"/README", "of somebody else\n")
+	nstest.WriteFile(t, dir+"/7", "16\n")
+	require.NoError(t, os.MkdirAll(dir+"/8/x", 0o755))
+	old := time.Now().Add(-2 * time.Minute)
+	for _, name := range []string{"3", "0.9", "7", "8", "README"} {
+		require.NoError(t, os.Chtimes(dir+"/"+name, old, old))
+	}
+	f.jobs[0].gpus = f.jobs[0].gpus[:1]
+	assert.ErrorContains(t, f.WriteJobMapping(dir), dir+"/8", "is no file; the others are right, and those without a job gone")
+	assert.Equal(t, unix.EIO, RemoveStaleMapping(dir, unix.EIO), "they are of this minute")
+	for _, name := range []string{"3", "8", "README"} {
+		require.FileExists(t, dir+"/3")
+		require.NoError(t, os.Chtimes(dir+"/"+name, old, old))
+	}
+	require.NoError(t, os.Chmod(dir, 0o777))
+	assert.Equal(t, unix.EIO, RemoveStaleMapping(dir, unix.EIO), "anybody could have written it")
+	require.NoError(t, os.Chmod(dir, 0o755))
+	assert.EqualError(t, RemoveStaleMapping(dir, unix.EIO), "input/output error; 1 files of the job mapping in "+dir+", which were out of date, are removed")
+	assert.NoFileExists(t, dir+"/3")
+	assert.DirExists(t, dir+"/8")
+	assert.FileExists(t, dir+"/README")
+	assert.Equal(t, unix.EIO, RemoveStaleMapping(dir+"/nosuch", unix.EIO))
 }

@@ -78,6 +78,39 @@ func TestUpgradeRestartsTheExporterOnly(t *testing.T) {
 	assert.NoError(t, err, "systemd's error fails no upgrade: %s", output)
 }
 
+// TestRemovalTakesMetricsAlong: what nobody replaces any more would tell of ended jobs and of old verdicts for ever.
+func TestRemovalTakesMetricsAlong(t *testing.T) {
+	const begin = `cat >/etc/default/gojail-metrics <<'END'
+GOJAIL_METRICS=--output=/var/textfiles/%n.prom --dcgm-job-mapping=/run/mapping
+END
+cat >/etc/gojail/health.toml <<'END'
+# metrics = "/var/textfiles/commented.prom"
+metrics = "/var/textfiles/health-%n.prom"
+[nccl]
+	metrics = '/var/textfiles/nccl-%n.prom' # of this machine
+END
+mkdir -p /var/textfiles /run/mapping /var/lib/gojail-metrics/node-exporter
+cd /var/textfiles
+for file in n1 ../lib/gojail-metrics/node-exporter/gojail-n1; do echo 'gojail_metrics_time_seconds{node="n1"} 1' >$file.prom; done
+for file in health-n1 health-n2 nccl-n1 commented; do echo 'gojail_health_drained{node="n1"} 1' >$file.prom; done
+echo 'other 1' >health-other.prom
+echo 17 | tee /run/mapping/0 /run/mapping/12 /run/mapping/3.1 /run/mapping/0-notes >/run/mapping/notes
+`
+	const list = "find /var/textfiles /var/lib /run/mapping -type f | sort"
+	for _, how := range []string{"remove", "0"} {
+		output, _, err := newMachine(t, begin).run(list, "gojail.prerm", how)
+		require.NoError(t, err, output)
+		assert.Equal(t, []string{"/run/mapping/0-notes", "/run/mapping/notes", "/var/textfiles/commented.prom", "/var/textfiles/health-other.prom"}, strings.Fields(output), how)
+	}
+	output, _, err := newMachine(t, begin+"rm /run/mapping/*notes").run("[ ! -e /run/mapping ]", "gojail.prerm", "remove")
+	assert.NoError(t, err, output)
+	for _, how := range []string{"upgrade", "1"} {
+		output, _, err := newMachine(t, begin).run(list, "gojail.prerm", how)
+		require.NoError(t, err, output)
+		assert.Len(t, strings.Fields(output), 12, "an upgrade leaves all")
+	}
+}
+
 // TestRefusedRemoval: where users could not log in without gojail, the plugin stays where that can be known, and what has happened
 // is said where it cannot.
 func TestRefusedRemoval(t *testing.T) {

@@ -32,7 +32,7 @@ With --output it replaces a file, as node_exporter's textfile collector reads
 it; gojail-metrics.timer does that every 15 seconds. %n in the name of the file
 is the node's name: where several slurmd run on one machine, each has its own
 file. If the file cannot be replaced for a minute, it is removed, since jobs
-that it names may have ended.
+that it names may have ended; so are the files of --dcgm-job-mapping.
 
 With --dcgm-job-mapping it also replaces the files from which dcgm-exporter
 takes the label hpc_job, one for each GPU or MIG instance that jobs have. With
@@ -52,7 +52,11 @@ gojail_metrics_errors; the exit code is 1 only if the metrics cannot be written.
 			}
 			path := strings.ReplaceAll(output, "%n", n.Name)
 			if err := n.writeMetrics(cmd, path, mapping); err != nil {
-				return metrics.RemoveStale(path, err)
+				err = metrics.RemoveStale(path, err)
+				if mapping != "" {
+					err = metrics.RemoveStaleMapping(strings.ReplaceAll(mapping, "%n", n.Name), err)
+				}
+				return err
 			}
 			return nil
 		},
