@@ -113,9 +113,9 @@ func judgeSpace(p *problems, path string, limit float64, st *unix.Statfs_t, say 
 }
 
 // writable writes a small file in each file system.
-func writable(ctx context.Context, _ *check.Host, s *check.Settings) check.Finding {
+func writable(ctx context.Context, h *check.Host, s *check.Settings) check.Finding {
 	f, _ := probeFileSystems(ctx, s, func(fs check.FileSystem, p *problems) {
-		err := probeFileSystem(fs)
+		err := probeFileSystem(fs, h.Node)
 		switch {
 		case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 			p.addWarning("%s has no room for a file", fs.Path) // fs-full reports that
@@ -128,7 +128,7 @@ func writable(ctx context.Context, _ *check.Host, s *check.Settings) check.Findi
 
 // probeFileSystem opens the directory of a file system that is mounted read-only on purpose,
 // and writes a scratch file in any other file system.
-func probeFileSystem(fs check.FileSystem) error {
+func probeFileSystem(fs check.FileSystem, node string) error {
 	if fs.ReadOnly {
 		dir, err := os.Open(fs.Path)
 		if err != nil {
@@ -136,7 +136,7 @@ func probeFileSystem(fs check.FileSystem) error {
 		}
 		return dir.Close()
 	}
-	f, remove, err := openScratchFile(fs.Path)
+	f, remove, err := openScratchFile(fs.Path, node)
 	if err != nil {
 		return fmt.Errorf("cannot create a file: %w", trimPath(err))
 	}
@@ -170,21 +170,6 @@ func writeDirect(f *os.File) error {
 		return err
 	}
 	return f.Sync()
-}
-
-// openScratchFile creates a file without a name (O_TMPFILE), which disappears when this process
-// ends. NFS and some other file systems do not support that, and get a file with a name.
-func openScratchFile(dir string) (f *os.File, remove func(), err error) {
-	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
-	if err == nil {
-		return os.NewFile(uintptr(fd), dir), func() {}, nil
-	}
-	// os.CreateTemp never opens an existing file (O_EXCL): others may be able to write to the
-	// directory.
-	if f, err = os.CreateTemp(dir, ".gojail-healthcheck-*"); err != nil {
-		return nil, nil, err
-	}
-	return f, func() { os.Remove(f.Name()) }, nil
 }
 
 // trimPath returns the error without the path, which has a random part.

@@ -118,7 +118,7 @@ func TestAProbeHasNoName(t *testing.T) {
 		t.Skip("no tmpfs on this machine, which has files without a name for certain")
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	f, _, err := openScratchFile(dir)
+	f, _, err := openScratchFile(dir, "n1")
 	require.NoError(t, err)
 	defer f.Close()
 	_, err = f.WriteString("x")
@@ -127,7 +127,7 @@ func TestAProbeHasNoName(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, left)
 
-	f, remove, err := openScratchFile("/proc/self/nothing")
+	f, remove, err := openScratchFile("/proc/self/nothing", "n1")
 	assert.Error(t, err)
 	assert.Nil(t, f)
 	assert.Nil(t, remove)
