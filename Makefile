@@ -188,7 +188,7 @@ test-packages: deps ## the packages: the same bytes twice, installed, upgraded a
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@set -o pipefail; $(GO) test -json -count=1 -timeout 60m ./tests/packages | $(BUILD)/summary
 
-site: deps ## three machines with systemd and packages, as one cluster; TEST=Name: only this
+site: deps ## three machines with systemd and packages, as one cluster; TEST=Name: only this; WHOLE=1: a long soak
 	@$(MAKE) --no-print-directory all
 	@tests/site/make
 	@tests/site/packages

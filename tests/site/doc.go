@@ -12,7 +12,8 @@
 // packages of this tree and of two earlier commits by tests/site/packages. Tests run scripts in the machines through an
 // agent on a serial port (package wire), which needs neither network nor Slurm.
 //
-// The tests share one site, and each leaves it as it was. GOJAIL_SITE_KEEP=1 keeps the disks and consoles below build/vm.
-// GOJAIL_SITE_HOLD=1 leaves the machines on after the tests, and prints the value of GOJAIL_SITE with which another run of
-// the tests uses them.
+// The tests share one site, and each leaves it as it was. GOJAIL_SITE_KEEP=1 keeps
+// the disks and consoles below build/vm. GOJAIL_SITE_HOLD=1 leaves the machines on after the tests, and prints the value of
+// GOJAIL_SITE with which another run of the tests uses them. GOJAIL_SITE_JOBS is the number of jobs of TestSoak, and
+// GOJAIL_SITE_SEED repeats its order of kills.
 package site
