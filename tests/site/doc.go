@@ -3,7 +3,8 @@
 // Package site tests gojail as a site has it: three virtual machines with systemd as process 1, where apt has installed
 // gojail's packages and docs/install.md was followed.
 //
-//	head  slurmctld, slurmdbd with MariaDB, the NFS server of jails, homes and StateSaveLocation; users submit here
+//	head  slurmctld, slurmdbd with MariaDB, the NFS server of jails, homes and StateSaveLocation; users submit here, and
+//	      in one test log in
 //	n1    slurmd
 //	n2    slurmd, and the second slurmctld
 //

@@ -41,3 +41,14 @@ func (p procedure) requireSays(t *testing.T, step int, words string) {
 	require.GreaterOrEqual(t, len(p), step)
 	assert.Contains(t, p[step-1], words, "step %d is another one now: change this test with it", step)
 }
+
+// readBlocks returns what a step, counted from 1, has between lines of three backquotes, without its indentation.
+func (p procedure) readBlocks(t *testing.T, step int) (blocks []string) {
+	t.Helper()
+	require.GreaterOrEqual(t, len(p), step)
+	for _, found := range regexp.MustCompile("(?ms)^( *)```\n(.*?)^ *```").FindAllStringSubmatch(p[step-1], -1) {
+		blocks = append(blocks, regexp.MustCompile("(?m)^"+found[1]).ReplaceAllString(found[2], ""))
+	}
+	require.NotEmpty(t, blocks, "step %d", step)
+	return blocks
+}
