@@ -20,6 +20,20 @@ func (g *guest) powerCut(t *testing.T, meanwhile func()) {
 	require.NoError(t, wait())
 }
 
+// TestPowerCutOfANode: Slurm notices, the job of before does not run on, and the node comes back without anybody's help.
+func TestPowerCutOfANode(t *testing.T) {
+	s := sharedSite(t)
+	s.requireWholeNode(t, s.n1)
+	before := s.inventory()
+	j := s.submitJob(t, "n1", "--no-requeue", "--gres=nic:rail0:1", "--jail-net=ai")
+	s.n1.powerCut(t, func() {
+		assert.Equal(t, "NODE_FAIL", j.waitEnd())
+		requireOutput(t, s.runInJail("n2", "cat "+marker), "debian")
+	})
+	s.requireWholeNode(t, s.n1)
+	s.assertNothingLeft(t, before)
+}
+
 // TestPowerCutOfTheHead: slurmctld, slurmdbd and the server of the jail go away at once. The job on a node waits for its
 // storage and goes on when that is back, with a further step, and nodes need nobody's help.
 func TestPowerCutOfTheHead(t *testing.T) {
