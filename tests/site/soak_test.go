@@ -81,7 +81,7 @@ func TestSoak(t *testing.T) {
 		time.Sleep(time.Duration(random.IntN(5000)) * time.Millisecond) // between kills, not for something
 	}
 	// slurmctld learns that a slurmstepd was killed when slurmd registers, a minute after the job's begin at the earliest
-	// (BatchStartTimeout), and not otherwise.
+	// (BatchStartTimeout). It had not learned it otherwise 94 seconds after such a kill.
 	for range 4 + jobs/10 {
 		requireAll(t, s.nodes(), "systemctl restart slurmd")
 		if poll(150*time.Second, hasEnded) {
