@@ -31,6 +31,9 @@ func (s *site) requireWholeNode(t *testing.T, g *guest) {
 	requireOutput(t, r, "debian", "1")
 }
 
+// jobsTold counts the jobs of which the metrics of the node tell.
+const jobsTold = "grep -c '^gojail_job_info{' /var/lib/gojail-metrics/node-exporter/gojail-$(hostname).prom"
+
 // TestRebootOfANode: idle, and with a job in a jail and on a VF.
 func TestRebootOfANode(t *testing.T) {
 	s := sharedSite(t)
@@ -43,8 +46,13 @@ func TestRebootOfANode(t *testing.T) {
 	})
 	t.Run("busy", func(t *testing.T) {
 		j := s.submitJob(t, "n1", "--no-requeue", "--gres=nic:rail0:1", "--jail-net=ai")
+		tells := func(jobs string) func() bool {
+			return func() bool { return s.n1.run("", jobsTold).Stdout == jobs+"\n" }
+		}
+		require.True(t, poll(6*time.Minute, tells("1")), "the timer of the metrics")
 		s.n1.reboot(t)
 		assert.NotEqual(t, "COMPLETED", j.waitEnd())
+		assert.True(t, poll(6*time.Minute, tells("0")), "the metrics tell of no job of before")
 		s.requireWholeNode(t, s.n1)
 		s.assertNothingLeft(t, before)
 	})
