@@ -78,13 +78,16 @@ func (s *site) upgrade(t *testing.T, meanwhile func()) {
 	meanwhile()
 }
 
-// TestUpgradeGojail: as docs/operations.md says, from the first commit with the same contract, under a running job.
+// TestUpgradeGojail: as docs/operations.md says, from the first commit with the same contract under a running job, and from the
+// last with another contract on drained nodes.
 func TestUpgradeGojail(t *testing.T) {
 	s := sharedSite(t)
 	_, contract := s.n1.versionOf(t)
 	text, err := os.ReadFile(filepath.Join(repository, "internal/version/VERSION"))
 	require.NoError(t, err)
 	version := strings.TrimSpace(string(text))
+	first := readProcedure(t, "operations.md", "Upgrade gojail")[0]
+	assert.Contains(t, first, "If it is another one, drain the nodes.")
 	jobInJail := func() {
 		t.Helper()
 		requireOutput(t, s.runInJail("n[1-2]", "cat "+marker), "debian", "debian")
@@ -104,6 +107,19 @@ func TestUpgradeGojail(t *testing.T) {
 		j := s.submitJob(t, "n1")
 		s.upgrade(t, upgraded)
 		j.requireGoesOn(t)
+		s.assertNothingLeft(t, before)
+	})
+	t.Run("another contract", func(t *testing.T) {
+		before := s.inventory()
+		s.installEarlier(t, "other")
+		_, earlier := s.n1.versionOf(t)
+		require.NotEqual(t, contract, earlier)
+		jobInJail()
+		s.drain(t)
+		s.upgrade(t, func() {})
+		s.resume(t)
+		upgraded()
+		s.submitJob(t, "n1").requireGoesOn(t)
 		s.assertNothingLeft(t, before)
 	})
 	for _, g := range s.guests() {
