@@ -192,6 +192,7 @@ site: deps ## three machines with systemd and packages, as one cluster; TEST=Nam
 	@$(MAKE) --no-print-directory all
 	@tests/site/make
 	@tests/site/packages
+	@tests/site/slurm
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@set -o pipefail; $(GO) test -json -count=1 -timeout 24h -run '$(or $(TEST),.)' ./tests/site | $(BUILD)/summary
 
