@@ -60,7 +60,7 @@ PAGES    := $(wildcard docs/*.md)
 # Each binary is its folder and what both are linked with.
 SHIM_SRCS      = $(wildcard spank/common/*.c spank/plugin/*.c)
 LAUNCHER_SRCS  = $(wildcard spank/common/*.c spank/launcher/*.c)
-PROLOG_SRCS    = $(wildcard spank/prolog/*.c)
+PROLOG_SRCS    = $(wildcard spank/common/*.c spank/prolog/*.c)
 SESSION_SRCS   = $(wildcard spank/common/*.c spank/session/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
@@ -91,7 +91,7 @@ $(LAUNCHER): $(LAUNCHER_SRCS) $(C_HDRS) Makefile
 $(PROLOG): $(PROLOG_SRCS) $(C_HDRS) Makefile
 	@mkdir -p $(@D)
 	@echo "building $@"
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LAUNCHER_LDFLAGS) -o $@ $(PROLOG_SRCS)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LAUNCHER_LDFLAGS) -Wl,--gc-sections -ffunction-sections -o $@ $(PROLOG_SRCS)
 
 # Unprivileged here: only make install makes it set-user-ID.
 $(SESSION): $(SESSION_SRCS) $(C_HDRS) Makefile

@@ -45,12 +45,13 @@
 #define GOJAIL_SESSION "gojail-session"
 
 /* In the state directory, one per node. */
-#define GOJAIL_SITE "site"         /* what C needs of gojail.toml, written by Go */
-#define GOJAIL_JAILS "jails"       /* a directory for each jail */
-#define GOJAIL_JOBS "jobs"         /* a directory for each job; also in the scratch directory */
-#define GOJAIL_ENDED "ended"       /* an empty file for each job whose end failed */
-#define GOJAIL_LAUNCHES "launches" /* a directory with a struct gojail_launches for each jail, and GOJAIL_NO_JAIL */
-#define GOJAIL_NET_JOBS "net/jobs" /* JOB.json: the job may have something of a network */
+#define GOJAIL_SITE "site"           /* what C needs of gojail.toml, written by Go */
+#define GOJAIL_JAILS "jails"         /* a directory for each jail */
+#define GOJAIL_JOBS "jobs"           /* a directory for each job; also in the scratch directory */
+#define GOJAIL_ALLOCATED "allocated" /* a file for each job that the Prolog has seen here: what it asked for */
+#define GOJAIL_ENDED "ended"         /* an empty file for each job whose end failed */
+#define GOJAIL_LAUNCHES "launches"   /* a directory with a struct gojail_launches for each jail, and GOJAIL_NO_JAIL */
+#define GOJAIL_NET_JOBS "net/jobs"   /* JOB.json: the job may have something of a network */
 
 /* Likewise, flock(2): one process at a time asks NVIDIA's library. */
 #define GOJAIL_NVML_LOCK "nvml.lock"
@@ -131,6 +132,7 @@
  *   site      compile gojail.toml into the site file
  *   template  assemble the jail and its stage, then stay as its zygote
  *   sandbox   find or build a job's sandbox; the only way for --jail-mount and --jail-net
+ *   session   the same, for a session of the job's user before the first step, with the job's GPUs, if Slurm says that it has this node
  *   login     find or build the sandbox of a user's sessions on a login node, then stay to end it when it is no longer used
  *   storage   probe the storage of a sandbox whose template's keeper is gone
  *   enter     run a command in a sandbox that is there, with what its tasks give up given up for good
@@ -149,8 +151,8 @@
  * privileged (the command gives up nothing), libdir (of the launcher itself, which runs from a mount of its own file
  * then), summary, error, begun, ended and field (of a job's end: the fields of its line, why not all of it is gone, its
  * time in Unix seconds, and which field of its record gets them; gpus has the numbers of its device nodes then), source
- * (the path of the jail's root on the node), replace (PID:START of the zygote that template is to replace, although it
- * has the key).
+ * (the path of the jail's root on the node), allocated (the time, in nanoseconds, of the job's file in GOJAIL_ALLOCATED
+ * for which a session asks), replace (PID:START of the zygote that template is to replace, although it has the key).
  *
  * Descriptor 3 is a pipe to the caller, to which the launcher writes lines. The last is "ok" or "error TEXT"; end of
  * file without either means that the launcher died. Before it there may be:
@@ -165,6 +167,7 @@
  * executed ("ok"), or cannot be ("error", after which the child ends). Without an answer the child is to be killed.
  */
 #define GOJAIL_REPLY_FD 3
+#define GOJAIL_NICS_UNKNOWN "?" /* nics= of the verb session: Slurm tells them to steps alone */
 
 /*
  * How many steps entered a jail on this node since it booted, and how long the plugin took for them: the content of a file

@@ -44,11 +44,15 @@ const (
 	EndMost    = 3 * time.Second  // limit for the end of one job without networks
 )
 
+// NICsUnknown is the word nics of the verb session.
+const NICsUnknown = "?"
+
 // Names of files and directories in the state directory (docs/state.md).
 const (
 	SiteFile        = "site"
 	JailsDir        = "jails"
 	JobsDir         = "jobs" // also in the scratch directory
+	AllocatedDir    = "allocated"
 	EndedDir        = "ended"
 	LockFile        = "lock"
 	ZygoteRecord    = "zygote"

@@ -50,6 +50,8 @@ func TestContractConstants(t *testing.T) {
 		"GOJAIL_SITE":                fmt.Sprintf("%q", SiteFile),
 		"GOJAIL_JAILS":               fmt.Sprintf("%q", JailsDir),
 		"GOJAIL_JOBS":                fmt.Sprintf("%q", JobsDir),
+		"GOJAIL_NICS_UNKNOWN":        fmt.Sprintf("%q", NICsUnknown),
+		"GOJAIL_ALLOCATED":           fmt.Sprintf("%q", AllocatedDir),
 		"GOJAIL_ENDED":               fmt.Sprintf("%q", EndedDir),
 		"GOJAIL_LOCK":                fmt.Sprintf("%q", LockFile),
 		"GOJAIL_ZYGOTE":              fmt.Sprintf("%q", ZygoteRecord),

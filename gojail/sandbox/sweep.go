@@ -40,8 +40,9 @@ const sweepLimit = time.Minute
 type sweep struct {
 	state  *state.State
 	config *config.Config
-	squeue string // path of the command, or ""
-	ask    bool   // slurmctld has answered so far
+	squeue string    // path of the command, or ""
+	ask    bool      // slurmctld has answered so far
+	begun  time.Time // before the first job was judged
 	report SweepReport
 }
 
@@ -54,7 +55,7 @@ type sweep struct {
 // slurmstepd (or the process of gojail run), which the sweep finds, and looks for again under the job's
 // lock.
 func Sweep(s *state.State, c *config.Config) (SweepReport, error) {
-	w := &sweep{state: s, config: c, squeue: node.FindSlurmCommand(c, "squeue"), ask: true}
+	w := &sweep{state: s, config: c, squeue: node.FindSlurmCommand(c, "squeue"), ask: true, begun: time.Now()}
 	return w.run()
 }
 
@@ -90,6 +91,8 @@ func (s *sweep) tearDown(job string) error {
 	if contract.IsLogin(job) {
 		parent, err = endLogin(s.state, s.config.Scratch, job, until)
 	} else {
+		// As at the end of a job: the allocation first, then the sandboxes (spank/common/job.c, check_allocated).
+		s.state.ForgetAllocation(job, s.begun)
 		parent, err = teardown(s.state, s.config.Scratch, job, until, func() error { return s.checkStillGone(job) })
 	}
 	if err == nil {
@@ -102,12 +105,12 @@ func (s *sweep) tearDown(job string) error {
 }
 
 // listJobs returns all jobs known from the state directory and from the scratch directory, which survives
-// a reboot, and the jobs whose end failed.
+// a reboot, the jobs whose end failed, and those that the Prolog has seen.
 func (s *sweep) listJobs() ([]string, error) {
 	found := map[string]bool{}
 	known, err := state.Directories(filepath.Join(s.state.Path(), contract.JobsDir))
 	scratch, err2 := state.Directories(filepath.Join(s.config.Scratch, contract.JobsDir))
-	for _, job := range slices.Concat(known, scratch, s.state.Ended()) {
+	for _, job := range slices.Concat(known, scratch, s.state.Ended(), s.state.Allocated()) {
 		if state.JobRule.MatchString(job) {
 			found[job] = true
 		}
@@ -140,6 +143,9 @@ type backAgain struct{ why string }
 func (e *backAgain) Error() string { return e.why }
 
 func (s *sweep) checkStillGone(job string) error {
+	if s.state.IsAllocated(job) { // its end removes that
+		return &backAgain{"it has begun here"}
+	}
 	why, err := s.findProcess(job)
 	if err == nil && why != "" {
 		err = &backAgain{why}

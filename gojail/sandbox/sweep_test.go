@@ -44,7 +44,7 @@ func newSweep(t *testing.T, answers map[string]string) (*sweep, string) {
 	script += "*) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1;;\nesac\n"
 	require.NoError(t, os.WriteFile(dir+"/fake-squeue", []byte(script), 0o700))
 	c := &config.Config{Node: "n1", Scratch: dir + "/scratch", Slurm: config.Slurm{Conf: dir + "/conf", Spool: dir + "/spool"}}
-	return &sweep{state: s, config: c, squeue: dir + "/fake-squeue", ask: true}, dir
+	return &sweep{state: s, config: c, squeue: dir + "/fake-squeue", ask: true, begun: time.Now().Add(time.Hour)}, dir
 }
 
 func (s *sweep) addJob(t *testing.T, job string) {
@@ -71,9 +71,15 @@ func TestSweepAsksTheController(t *testing.T) {
 	}
 	require.NoError(t, os.MkdirAll(dir+"/scratch/jobs/4000000030/tmp", 0o700), "scratch alone")
 	require.NoError(t, os.MkdirAll(dir+"/scratch/jobs/mine", 0o700), "no job")
+	allocated := filepath.Join(w.state.Path(), contract.AllocatedDir)
+	require.NoError(t, os.Mkdir(allocated, 0o700))
+	for _, job := range []string{"4000000021", "4000000028", "4000000031", ".4000000032"} {
+		require.NoError(t, os.WriteFile(filepath.Join(allocated, job), nil, 0o600))
+	}
 	report, err := w.run()
 	require.NoError(t, err)
-	assert.Equal(t, []string{"4000000019", "4000000020", "4000000026", "4000000028", "4000000030"}, report.Removed)
+	assert.Equal(t, []string{"4000000019", "4000000020", "4000000026", "4000000028", "4000000030", "4000000031"}, report.Removed)
+	assert.Equal(t, []string{"4000000021"}, w.state.Allocated())
 	assert.Equal(t, []string{
 		"job 4000000021: it is RUNNING", "job 4000000022: it is COMPLETING", "job 4000000023: it is PENDING", "job 4000000024: squeue does not list it",
 		"job 4000000025: squeue does not list it", "job 4000000027: it is STRANGE_NEW_STATE",

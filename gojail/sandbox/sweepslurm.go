@@ -125,20 +125,29 @@ func (s *sweep) askController(job string) string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), squeueDeadline)
 	defer cancel()
-	text, err := command.Run(ctx, command.Command{
-		Path: s.squeue, Args: []string{"-h", "-t", "all", "-o", "%A %T", "-j", job},
-		Env: slurmconf.Environment(filepath.Join(s.config.Slurm.Conf, "slurm.conf")),
-	})
+	text, err := runSqueue(ctx, s.squeue, s.config.Slurm.Conf, "-t", "all", "-o", "%A %T", "-j", job)
 	why, answered := readVerdict(job, text, err)
 	s.ask = answered
 	return why
 }
 
+// runSqueue returns what squeue prints without a header; conf is the directory of slurm.conf.
+func runSqueue(ctx context.Context, squeue, conf string, args ...string) (string, error) {
+	return command.Run(ctx, command.Command{
+		Path: squeue, Args: append([]string{"-h"}, args...), Env: slurmconf.Environment(filepath.Join(conf, "slurm.conf")),
+	})
+}
+
+// isUnknownJob reports whether squeue failed since slurmctld does not know the job, or has forgotten it.
+func isUnknownJob(err error) bool {
+	var failed *command.ExitError
+	return errors.As(err, &failed) && strings.Contains(failed.Stderr, "Invalid job id specified")
+}
+
 // readVerdict parses squeue's output. It returns the reason to keep the job, or "", and whether slurmctld
 // answered at all.
 func readVerdict(job, stdout string, err error) (why string, answered bool) {
-	var failed *command.ExitError
-	if errors.As(err, &failed) && strings.Contains(failed.Stderr, "Invalid job id specified") {
+	if isUnknownJob(err) {
 		return "", true
 	}
 	if err != nil {

@@ -35,7 +35,9 @@ pools = ["r0"]
 gres = "nic:rail0"
 `, "n1")
 	require.NoError(t, err)
-	n := Node{Roots: tree.Roots()}
+	n := Node{Roots: tree.Roots(), Name: "n1"}
+	assert.EqualError(t, n.addGres(&attach.Job{}, Request{Job: "7", Jail: "debian", Label: "ai", GresTypes: "gpu,nic", NoNICs: true}, cfg),
+		"which NICs job 7 has, Slurm tells its steps alone, and none has begun on this node; start one here, and connect again: srun --jobid=7 --overlap -N1 -n1 -w n1 --jail=debian --jail-net=ai true")
 	for _, row := range []struct {
 		types, nics string
 		want        []string

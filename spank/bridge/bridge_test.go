@@ -127,7 +127,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{99, n.formatWords("site"), "libgojail.so has version " + strconv.Itoa(contract.Version) + " of the contract, but the launcher has 99; reinstall gojail on this node"},
 		{contract.Version, nil, "libgojail.so was called without a verb; reinstall gojail on this node"},
-		{contract.Version, n.formatWords("frobnicate"), `libgojail.so: unknown verb "frobnicate"; known: boot, clean, ended, epilog, ids, jail, logout, mounts, net, netfiles, range, root, site, stage`},
+		{contract.Version, n.formatWords("frobnicate"), `libgojail.so: unknown verb "frobnicate"; known: allocated, boot, clean, ended, epilog, ids, jail, logout, mounts, net, netfiles, range, root, site, stage`},
 		{contract.Version, n.formatWords("site", "colour=red"), `site: unknown word "colour=red"`},
 		{contract.Version, n.formatWords("root", "jail=big"), `jail "big" is unknown; this node has: small`},
 		{contract.Version, n.formatWords("mounts", "jail=small", "mounts=/a", "uid=1", "gid=1"), "--jail-mount=/a: must be SOURCE:DESTINATION"},

@@ -26,7 +26,11 @@ func (r *request) endJob() ([]mount.Tree, error) {
 	// The VFs first: while the job's namespace lives, they can be moved out of it. One that is late must not keep the sandbox.
 	until := r.deadline.Add(-leave)
 	failed := r.releaseNet(r.words["job"], until.Add(-min(endTime, time.Until(until)/2)))
-	return nil, errors.Join(failed, sandbox.EndJob(state, scratch, r.words["job"], until))
+	if err := sandbox.EndJob(state, scratch, r.words["job"], until); err != nil || failed != nil {
+		return nil, errors.Join(failed, err)
+	}
+	// What was built meanwhile for a session (allocation.h), under the job's lock, may have got VFs; nothing builds more now.
+	return nil, r.releaseNet(r.words["job"], until)
 }
 
 // openForEnd returns what is needed to end a sandbox: the state directory and the scratch directory.
@@ -69,7 +73,7 @@ func (r *request) finishJob() ([]mount.Tree, error) {
 		trashes = append(trashes, scratch)
 	}
 	failed := sandbox.EmptyTrash(trashes, r.words["job"], until)
-	if failed != nil && !contract.IsLogin(r.words["job"]) { // the user may be back by now
+	if job := r.words["job"]; failed != nil && !contract.IsLogin(job) && !state.IsAllocated(job) { // these may be back by now
 		state.NoteEnded(r.words["job"])
 	}
 	return nil, errors.Join(err, failed)

@@ -59,8 +59,8 @@ func (r *request) attachNet() ([]mount.Tree, error) {
 	ctx, cancel := context.WithDeadline(context.Background(), r.deadline.Add(-leave))
 	defer cancel()
 	return nil, r.newNode(c).Attach(ctx, job.Request{
-		Job: r.words["job"], Label: r.words["net"], Holder: holder,
-		NICs: r.words["nics"], GPUs: r.words["gpus"], GresTypes: node.SlurmValue(c, "GresTypes"),
+		Job: r.words["job"], Jail: r.words["jail"], Label: r.words["net"], Holder: holder,
+		NICs: r.words["nics"], NoNICs: r.words["nics"] == contract.NICsUnknown, GPUs: r.words["gpus"], GresTypes: node.SlurmValue(c, "GresTypes"),
 		Env:      filepath.Join(r.words["state"], contract.JobsDir, r.words["job"], contract.NetEnvFile),
 		Counters: filepath.Join(r.words["state"], contract.JobsDir, r.words["job"], contract.NetCountersFile),
 	})

@@ -30,20 +30,21 @@ import (
 
 // verbs are the requests of gojail-launcher.
 var verbs = map[string]func(*request) ([]mount.Tree, error){
-	"site":     (*request).writeSite,
-	"root":     (*request).attachRoot,
-	"stage":    (*request).assembleStage,
-	"jail":     (*request).assembleJail,
-	"mounts":   (*request).openMounts,
-	"ids":      (*request).findIDs,
-	"range":    (*request).openRange,
-	"net":      (*request).attachNet,
-	"netfiles": (*request).showNetFiles,
-	"epilog":   (*request).endJob,
-	"clean":    (*request).finishJob,
-	"boot":     (*request).sweepNode,
-	"logout":   (*request).endLogin,
-	"ended":    (*request).writeSummary,
+	"site":      (*request).writeSite,
+	"root":      (*request).attachRoot,
+	"stage":     (*request).assembleStage,
+	"jail":      (*request).assembleJail,
+	"mounts":    (*request).openMounts,
+	"ids":       (*request).findIDs,
+	"range":     (*request).openRange,
+	"net":       (*request).attachNet,
+	"netfiles":  (*request).showNetFiles,
+	"epilog":    (*request).endJob,
+	"clean":     (*request).finishJob,
+	"boot":      (*request).sweepNode,
+	"logout":    (*request).endLogin,
+	"ended":     (*request).writeSummary,
+	"allocated": (*request).checkAllocated,
 }
 
 // request is a command line of gojail-launcher: VERB [name=value]...
@@ -59,7 +60,7 @@ type request struct {
 var known = []string{
 	"state", "config", "node", "jail", "key", "job", "uid", "gid", "groups", "mounts", "script", "deadline",
 	"net", "gpus", "nics", "holder", "root", "range", "data", "parent", "scratch",
-	"source", "replace", "summary", "error", "begun", "ended", "field",
+	"source", "replace", "allocated", "summary", "error", "begun", "ended", "field",
 }
 
 func parseRequest(words []string) (*request, error) {

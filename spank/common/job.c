@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/job.h"
 
+#include "common/allocation.h"
 #include "common/clock.h"
 #include "common/fd.h"
+#include "common/gpus.h"
 #include "common/job_find.h"
 #include "common/job_mounts.h"
 #include "common/launch.h"
@@ -56,9 +58,10 @@ static int lock_job(const struct node *node, const struct sandbox_spec *spec, in
 		if (*job < 0)
 			return -1;
 		int lock = lock_until(*job, GOJAIL_LOCK, until, "the job's sandbox", fault);
-		if (lock < 0 || (fstat(lock, &st) == 0 && st.st_nlink > 0))
+		if (lock < 0 ? fstat(*job, &st) < 0 || st.st_nlink > 0 : fstat(lock, &st) == 0 && st.st_nlink > 0)
 			return lock;
-		close(lock);
+		*fault = (struct fault){0}; /* in a directory that has been removed, no lock can be opened */
+		close_fd(&lock);
 		close_fd(job);
 	}
 }
@@ -272,10 +275,16 @@ static int build_and_record(struct sandbox *sandbox, const struct node *node, co
 	if (sandbox_take_from_holder(sandbox, jail, spec, &holder) < 0)
 		return fault_set(fault, "the holder of the sandbox ended as soon as it was built; try again");
 	memcpy(holder.key, jail->key, sizeof(holder.key));
+	/* A step shows its own GPUs. Before the record: no other session enters without them. */
+	if (spec->allocated && show_gpus(jail, spec->gpus, sandbox->mnt, sandbox->root, fault) < 0)
+		return -1;
 	if (write_namespace_record(jail, job, &holder, fault) < 0 || write_beside(node, jail, spec, job, name, fault) < 0 ||
 	    record_write(job, name, &holder, fault) < 0)
 		return -1;
-	forget_ended(node, spec);
+	if (spec->allocated)
+		note_gpus(node, spec->job, jail, spec->gpus);
+	else
+		forget_ended(node, spec); /* not for a session: the end may have come while this was built, and is noted as failed for that */
 	return zygote_keep(talk, job, name, fault);
 }
 
@@ -322,6 +331,24 @@ static int await_storage(const struct node *node, const struct jail *jail, const
 	return storage_await_job(node, jail, spec->job, name, until, fault);
 }
 
+/*
+ * Checks that the job still has this node, for a session that comes before all steps: Slurm does not wait for that. The end of the job
+ * removes the allocation, and then looks for the directory of the job. So it finds the directory, which the caller has made and
+ * locked, or is noticed here, and the directory is removed again. Returns 0, or -1 with a fault.
+ */
+static int check_allocated(const struct node *node, const struct sandbox_spec *spec, int job, struct fault *fault)
+{
+	static struct allocation allocation;
+	char path[GOJAIL_PATH_MAX + 64];
+
+	if (!spec->allocated || (allocation_read(node, spec->job, &allocation) == 0 && allocation.made == spec->allocated && allocation.uid == spec->user.uid))
+		return 0;
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, spec->job);
+	unlinkat(job, GOJAIL_LOCK, 0);
+	rmdir(path); /* fails where the job has had steps: its end removes them */
+	return fault_set(fault, "job %s has just ended", spec->job);
+}
+
 int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
 		  const struct jail *jail, const struct sandbox_spec *spec, const struct sandbox_go *go,
 		  int64_t until, struct fault *fault)
@@ -330,7 +357,7 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 	scoped_fd lock = lock_job(node, spec, until, &job, fault);
 	int result;
 
-	if (lock < 0 || job_check_owner(job, spec->user.uid, fault) < 0)
+	if (lock < 0 || check_allocated(node, spec, job, fault) < 0 || job_check_owner(job, spec->user.uid, fault) < 0)
 		return -1;
 	if (sandbox_find(sandbox, node, jail, spec, fault) == 0) {
 		result = await_storage(node, jail, spec, until, fault);
@@ -352,13 +379,39 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 	return result < 0 ? -1 : 0;
 }
 
+int sandbox_launch(const char *verb, pid_t parent, const struct node *node, const char *jail, const struct sandbox_spec *spec, int64_t until, struct fault *fault)
+{
+	static char groups[65536];
+	struct launch launch;
+	size_t used = 0;
+
+	for (int i = 0; i < spec->user.ngroups && used < sizeof(groups); i++)
+		used += (size_t)snprintf(groups + used, sizeof(groups) - used, "%s%u", i ? "," : "",
+					 (unsigned)spec->user.groups[i]);
+	if (used >= sizeof(groups))
+		return fault_set(fault, "the user is in %d groups, more than --jail-mount, --jail-net and sessions support", spec->user.ngroups);
+	launch_prepare(&launch, node, verb, until);
+	if (parent)
+		launch_add_word(&launch, "parent=%d", (int)parent);
+	launch_add_word(&launch, "jail=%s", jail);
+	launch_add_word(&launch, "job=%s", spec->job);
+	launch_add_word(&launch, "uid=%u", (unsigned)spec->user.uid);
+	launch_add_word(&launch, "gid=%u", (unsigned)spec->user.gid);
+	launch_add_word(&launch, "groups=%s", groups);
+	launch_add_word(&launch, "mounts=%s", spec->mounts ? spec->mounts : "");
+	launch_add_word(&launch, "net=%s", spec->net ? spec->net : "");
+	launch_add_word(&launch, "root=%s", spec->root ? spec->root : "");
+	launch_add_word(&launch, "gpus=%s", spec->gpus ? spec->gpus : "");
+	launch_add_word(&launch, "nics=%s", spec->nics ? spec->nics : "");
+	launch_add_word(&launch, "script=%s", spec->script);
+	launch_add_word(&launch, "allocated=%" PRId64, spec->allocated);
+	return launch_run(&launch, node, until, fault);
+}
+
 int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct site *site,
 		 const struct jail *jail, const struct sandbox_spec *spec, struct fault *fault)
 {
 	int64_t until = clock_ms() + site->deadline_ms;
-	struct launch launch;
-	static char groups[65536];
-	size_t used = 0;
 
 	if (sandbox_find(sandbox, node, jail, spec, fault) == 0) {
 		/* job_has_script is a lookup in the jail's root. */
@@ -371,26 +424,7 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	sandbox->made = true;
 	if (!spec->mounts && !spec->net && !spec_is_range(spec))
 		return sandbox_build(sandbox, node, site, jail, spec, NULL, until, fault);
-
-	for (int i = 0; i < spec->user.ngroups && used < sizeof(groups); i++)
-		used += (size_t)snprintf(groups + used, sizeof(groups) - used, "%s%u", i ? "," : "",
-					 (unsigned)spec->user.groups[i]);
-	if (used >= sizeof(groups))
-		return fault_set(fault, "the user has %d groups, more than --jail-mount and --jail-net support", spec->user.ngroups);
-	launch_prepare(&launch, node, "sandbox", until);
-	launch_add_word(&launch, "parent=%d", (int)getpid());
-	launch_add_word(&launch, "jail=%s", jail->name);
-	launch_add_word(&launch, "job=%s", spec->job);
-	launch_add_word(&launch, "uid=%u", (unsigned)spec->user.uid);
-	launch_add_word(&launch, "gid=%u", (unsigned)spec->user.gid);
-	launch_add_word(&launch, "groups=%s", groups);
-	launch_add_word(&launch, "mounts=%s", spec->mounts ? spec->mounts : "");
-	launch_add_word(&launch, "net=%s", spec->net ? spec->net : "");
-	launch_add_word(&launch, "root=%s", spec->root ? spec->root : "");
-	launch_add_word(&launch, "gpus=%s", spec->gpus ? spec->gpus : "");
-	launch_add_word(&launch, "nics=%s", spec->nics ? spec->nics : "");
-	launch_add_word(&launch, "script=%s", spec->script);
-	if (launch_run(&launch, node, until, fault) < 0)
+	if (sandbox_launch("sandbox", getpid(), node, jail->name, spec, until, fault) < 0)
 		return -1;
 	if (sandbox_find(sandbox, node, jail, spec, fault) == 0) {
 		if (await_storage(node, jail, spec, until, fault) == 0) /* the networks may have taken a while */

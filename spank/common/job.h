@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/types.h>
 
 #define SANDBOX_NAME_MAX (GOJAIL_NAME_MAX + 1 + 16)
 
@@ -22,6 +23,7 @@ struct sandbox_spec {
 	const char *root;             /* self or range, or NULL: no user namespace */
 	const char *gpus, *nics;      /* what Slurm gave the job, in its own words; may be NULL */
 	char script[GOJAIL_PATH_MAX]; /* directory of the batch script, or "" */
+	int64_t allocated;            /* of which allocation of the job (allocation.h), where no step has begun, and a session asks; 0 otherwise */
 };
 
 /* Reports whether the step asks for --jail-root=range, whose mounts are prepared in Go. */
@@ -49,6 +51,13 @@ struct sandbox {
  */
 int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct site *site,
 		 const struct jail *jail, const struct sandbox_spec *spec, struct fault *fault);
+
+/*
+ * Has a launcher build the sandbox, by one of its verbs sandbox, session and login (gojail.h): in a cgroup of its own, and under the locks
+ * that building takes. It ends with the process parent, unless that is 0. Returns 0, or -1 with a fault.
+ */
+int sandbox_launch(const char *verb, pid_t parent, const struct node *node, const char *jail, const struct sandbox_spec *spec, int64_t until,
+		   struct fault *fault);
 
 /* What Go does for a sandbox; the launcher alone has such calls. */
 struct sandbox_go {

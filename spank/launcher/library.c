@@ -112,6 +112,8 @@ const struct gojail_call *library_call(const char *verb, struct fault *fault)
 /* Sets a fault for a library that was killed at the deadline. A lock that another process holds is reported by Go before that. */
 static int fault_late(const char *verb, struct fault *fault)
 {
+	if (strcmp(verb, "allocated") == 0)
+		return fault_set(fault, "asking Slurm whether job %s has this node took longer than the deadline; try again", library_word("job"));
 	if (library_word("jail")[0])
 		return fault_set_silent(fault, "preparing jail \"%s\" took longer than the deadline; does its storage answer? Its root is %s. See: gojail check",
 					library_word("jail"), library_word("source"));

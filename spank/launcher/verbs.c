@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/verbs.h"
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/job.h"
 #include "common/job_find.h"
@@ -151,7 +152,9 @@ static int build_sandbox(const struct node *node, bool lasting, int64_t until, s
 	struct sandbox built = SANDBOX_NONE;
 	struct sandbox_spec spec = {.mounts = library_word("mounts")[0] ? library_word("mounts") : NULL,
 				    .net = library_word("net")[0] ? library_word("net") : NULL,
-				    .root = library_word("root")[0] ? library_word("root") : NULL};
+				    .root = library_word("root")[0] ? library_word("root") : NULL,
+				    .gpus = library_word("gpus"),
+				    .allocated = strtoll(library_word("allocated"), NULL, 10)};
 	struct site site = {0};
 	struct jail jail;
 	int known = read_user(&spec.user);
@@ -171,6 +174,18 @@ static int build_sandbox(const struct node *node, bool lasting, int64_t until, s
 		refresh_munge(&built, node, &jail, spec.job, until);
 	sandbox_close(&built);
 	return 0;
+}
+
+/* Builds the sandbox of a job without steps, if there is none, and if Slurm says that the job has this node. Returns 0, or -1 with a fault. */
+static int serve_session(const struct node *node, int64_t until, struct fault *fault)
+{
+	static char left[32];
+
+	if (library_call_in_child("allocated", until, fault) < 0)
+		return -1;
+	snprintf(left, sizeof(left), "deadline=%d", clock_left(until));
+	library_replace_word(left);
+	return build_sandbox(node, false, until, fault);
 }
 
 /* Builds the sandbox of a user's sessions, if there is none, and has it watched. Returns 0, or -1 with a fault. */
@@ -239,6 +254,8 @@ int verb_run(const char *verb, const struct node *node, int64_t until, struct fa
 		return sandbox_storage_probe(node, until, fault);
 	if (strcmp(verb, "sandbox") == 0)
 		return build_sandbox(node, false, until, fault);
+	if (strcmp(verb, "session") == 0)
+		return serve_session(node, until, fault);
 	if (strcmp(verb, "login") == 0)
 		return serve_login(node, until, fault);
 	return library_call_in_child(verb, until, fault);

@@ -10,7 +10,7 @@
 #define GOJAIL_CGROUPS_H
 
 #include "common/node.h"
-#include "plugin/share.h"
+#include "common/share.h"
 
 #define CGROUPS_MAX 16 /* hierarchies: one with v2, one for each controller with v1 */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/epilog.h"
 
+#include "common/allocation.h"
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/job_find.h"
@@ -160,6 +161,7 @@ void epilog_run(const struct node *node, uint32_t job, struct fault *fault)
 
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%u", node->state, job);
 	snprintf(name, sizeof(name), "%u", job);
+	allocation_remove(node, name); /* first: what a session has built is ended below, or by its builder, which looks for this file then */
 	summary_read(&summary, node, name);
 	net = may_have_net(node, name);
 	until = begin + (net ? GOJAIL_DEFAULT_DEADLINE_MS : GOJAIL_END_MS);

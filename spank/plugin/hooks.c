@@ -32,7 +32,7 @@ HOOK(init,                  is_client()         ? options_register(sp)          
                           : is_slurmd()         ? sweep_node(argc, argv)         /* root: what ended jobs left, in the background */
                           : is_slurmstepd()     ? begin_step(sp, argc, argv)     /* root */
                           : 0)
-HOOK(init_post_opt,         is_client()         ? options_pass_on()              /* user: checks the options, passes them to the step */
+HOOK(init_post_opt,         is_client()         ? options_pass_on(sp)            /* user: checks the options, passes them to steps and the Prolog */
                           : is_slurmstepd()     ? prepare_step(sp)               /* root: finds or builds the sandbox, enters the stage */
                           : 0)
 /* slurmstepd opens --output, --error and --input, and changes directory: in the stage. */

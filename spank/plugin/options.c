@@ -207,22 +207,40 @@ int options_register(spank_t sp)
 	return 0;
 }
 
-/* Sets the variable to what the command line has, or checks the one in the environment. Returns 0 or -1. */
-static int pass_on(const char *variable, const char *value, bool inherited, int (*check)(const char *))
+/*
+ * Sets the variable to what the command line has, or checks the one in the environment, and has Slurm tell the job's Prolog, as SPANK_VARIABLE.
+ * Returns 0 or -1.
+ */
+static int pass_on(spank_t sp, const char *variable, const char *value, bool inherited, int (*check)(const char *))
 {
 	const char *set = getenv(variable);
 
-	if (value[0] && !inherited)
-		return setenv(variable, value, 1);
-	return set && set[0] ? check(set) : 0;
+	if (value[0] && !inherited) {
+		if (setenv(variable, value, 1) < 0)
+			return -1;
+		set = value;
+	} else if (set && set[0] && check(set) < 0) {
+		return -1;
+	}
+	if (!set || !set[0])
+		set = value;
+	/*
+	 * What fails here concerns sessions before the first step alone. That the jail is there, if empty, tells the Prolog that the job comes
+	 * from a host with this plugin.
+	 */
+	if (set[0] || strcmp(variable, OPTIONS_ENV_JAIL) == 0)
+		spank_job_control_setenv(sp, variable, set, 1);
+	else
+		spank_job_control_unsetenv(sp, variable);
+	return 0;
 }
 
-int options_pass_on(void)
+int options_pass_on(spank_t sp)
 {
-	if (pass_on(OPTIONS_ENV_JAIL, given.jail, jail_inherited, check_jail) < 0 ||
-	    pass_on(OPTIONS_ENV_MOUNT, given.mounts, mounts_inherited, check_mounts) < 0 ||
-	    pass_on(OPTIONS_ENV_NET, given.net, net_inherited, check_net) < 0 ||
-	    pass_on(OPTIONS_ENV_ROOT, given.root, root_inherited, check_root) < 0)
+	if (pass_on(sp, OPTIONS_ENV_JAIL, given.jail, jail_inherited, check_jail) < 0 ||
+	    pass_on(sp, OPTIONS_ENV_MOUNT, given.mounts, mounts_inherited, check_mounts) < 0 ||
+	    pass_on(sp, OPTIONS_ENV_NET, given.net, net_inherited, check_net) < 0 ||
+	    pass_on(sp, OPTIONS_ENV_ROOT, given.root, root_inherited, check_root) < 0)
 		return -1;
 	return 0;
 }

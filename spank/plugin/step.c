@@ -11,7 +11,7 @@
 #include "plugin/environment.h"
 #include "plugin/events.h"
 #include "plugin/forks.h"
-#include "plugin/gpus.h"
+#include "common/gpus.h"
 #include "plugin/oci.h"
 #include "plugin/options.h"
 
@@ -105,24 +105,12 @@ static int find_gres(spank_t sp, uint32_t id, struct sandbox_spec *spec, struct 
 		       0;
 }
 
-/* Reads what the user asked for, or the site's default. Jail "none" goes with no other option. Returns 0, or -1 with a fault. */
+/* Reads what the user asked for, or the site's default. Returns 0, or -1 with a fault. */
 static int complete_options(spank_t sp, const struct site *site, struct step_options *options, struct fault *fault)
 {
 	if (options_read(sp, options) < 0)
 		return fault_set(fault, "the value of a --jail option is too long");
-	if (!options->jail[0])
-		snprintf(options->jail, sizeof(options->jail), "%s", site->default_jail);
-	else if (strcmp(options->jail, "none") == 0 && !site->none_allowed)
-		return fault_set(fault, "--jail=none is not allowed at this site; leave the option out, or name a jail");
-	if (strcmp(options->jail, "none"))
-		return 0;
-	if (options->mounts[0])
-		return fault_set(fault, "--jail-mount needs a jail; give --jail=NAME too");
-	if (options->net[0] && strcmp(options->net, "none"))
-		return fault_set(fault, "--jail-net needs a jail; give --jail=NAME too");
-	if (options->root[0] && strcmp(options->root, "none"))
-		return fault_set(fault, "--jail-root needs a jail; give --jail=NAME too");
-	return 0;
+	return step_options_complete(options, site, fault);
 }
 
 #define FAULT_PATIENCE_MS 2000
@@ -197,14 +185,8 @@ static int complete_spec(struct step *step, spank_t sp, uint32_t id, const struc
 {
 	struct fault *fault = &step->fault;
 
-	if (read_spec(sp, id, spec, fault) < 0 || site_find_jail(site, options->jail, &spec->user, jail, fault) < 0 ||
-	    site_resolve_root(jail, options->root, sizeof(options->root), fault) < 0)
+	if (read_spec(sp, id, spec, fault) < 0 || step_options_apply(options, site, jail, spec, fault) < 0)
 		return -1;
-	spec->mounts = options->mounts[0] ? options->mounts : NULL;
-	spec->net = options->net[0] ? options->net : jail->net;
-	if (strcmp(spec->net, "none") == 0)
-		spec->net = NULL;
-	spec->root = options->root[0] ? options->root : NULL;
 	return find_gres(sp, id, spec, fault);
 }
 
@@ -227,7 +209,7 @@ static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 	step->reason = GOJAIL_REASON_REQUEST;
 	if (complete_options(sp, &site, &options, &step->fault) < 0)
 		goto out;
-	if (strcmp(options.jail, "none") == 0) {
+	if (step_options_are_none(&options)) {
 		result = 0;
 		goto out;
 	}

@@ -10,7 +10,7 @@
 #include "plugin/cgroups.h"
 #include "plugin/launches.h"
 #include "plugin/pmix.h"
-#include "plugin/share.h"
+#include "common/share.h"
 #include "plugin/stage_window.h"
 #include "plugin/x11.h"
 

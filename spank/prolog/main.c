@@ -7,11 +7,14 @@
  * fails or does not exist; so a node without gojail's package refuses jobs as well. slurmd runs the program for each job, before it starts the
  * job's first slurmstepd: it is written in C and reads two files, to delay the job little.
  *
- * The program trusts only the variable SLURM_CONF, which slurmd sets after the job's own variables (_build_env in prep_script_slurmd.c).
+ * It writes down what the job asked for (allocation.h): the job's user may come by ssh before any step.
+ *
+ * The variables that begin with SPANK_ are the user's words; the others slurmd sets after these (_build_env in prep_script_slurmd.c).
  *
  * The number in the program's name increases when a node with an older gojail would not do what a job asks for: slurm.conf
  * names the newest number that all nodes should have.
  */
+#include "prolog/allocated.h"
 #include "prolog/plugstack.h"
 #include "prolog/slurmconf.h"
 
@@ -58,6 +61,7 @@ int main(void)
 	char plugin[GOJAIL_PATH_MAX], conf[GOJAIL_PATH_MAX];
 	const char *slurm_conf = getenv("SLURM_CONF");
 	struct plugstack stack = {.required = false};
+	bool in_job = false;
 
 	if (find_plugin(plugin, sizeof(plugin)) < 0)
 		return refuse("cannot find the directory of this program; mount /proc");
@@ -65,11 +69,15 @@ int main(void)
 		return refuse("%s: %s; install gojail's plugin for this release of Slurm", plugin, strerror(errno));
 	if (!slurm_conf || slurm_conf[0] != '/')
 		return refuse("SLURM_CONF is not an absolute path; slurmd runs this program as Prolog of slurm.conf, and sets it");
-	if (find_plugstack(slurm_conf, conf, sizeof(conf)) < 0)
+	if (find_plugstack(slurm_conf, conf, sizeof(conf), &in_job) < 0)
 		return refuse("cannot read %s, or a file that it includes: %s", slurm_conf, strerror(errno));
 	plugstack_read(&stack, conf);
-	if (stack.required)
+	if (stack.required) {
+		/* A Prolog in the extern step is told wrong GPUs on the further nodes of a job, up to 25.05 (_run_prolog_epilog in slurmstepd/mgr.c). */
+		if (!in_job)
+			allocated_note(plugin, stack.arguments);
 		return EXIT_SUCCESS;
+	}
 	if (stack.reason[0])
 		return refuse("%s; it must have the line: required %s", stack.reason, plugin);
 	return refuse("%s does not name %s, nor does a file that it includes; add the line: required %s", conf, plugin, plugin);

@@ -44,13 +44,15 @@ static void read_include(struct plugstack *stack, const char *file, const char *
 	globfree(&found);
 }
 
-/* Reads a line "required PATH ..." or "optional PATH ...", and stores whether it loads the plugin, or why not. */
-static void read_plugin(struct plugstack *stack, const char *file, const char *path, bool required)
+/* Reads a line "required PATH ARGUMENTS" or "optional PATH ARGUMENTS", and stores whether it loads the plugin, or why not. */
+static void read_plugin(struct plugstack *stack, const char *file, const char *path, const char *arguments, bool required)
 {
 	const char *slash = strrchr(path, '/');
 	struct stat st;
 
 	if (path[0] == '/' && stat(path, &st) == 0 && st.st_dev == stack->plugin.st_dev && st.st_ino == stack->plugin.st_ino) {
+		if (required && !stack->required)
+			snprintf(stack->arguments, sizeof(stack->arguments), "%s", arguments);
 		stack->required |= required;
 		if (!required)
 			set_reason(stack, "%s: %s is optional there: Slurm runs jobs without it where it cannot be loaded", file, path);
@@ -71,7 +73,7 @@ static void read_line(struct plugstack *stack, const char *file, char *line, int
 	if (strcmp(word, "include") == 0)
 		read_include(stack, file, path, depth);
 	else if (strcmp(word, "required") == 0 || strcmp(word, "optional") == 0)
-		read_plugin(stack, file, path, word[0] == 'r');
+		read_plugin(stack, file, path, rest, word[0] == 'r');
 }
 
 static void read_file(struct plugstack *stack, const char *path, int depth)

@@ -11,6 +11,7 @@
 struct plugstack {
 	struct stat plugin;           /* the plugin to find */
 	bool required;                /* a line requires it */
+	char arguments[4096];         /* what follows the plugin's path in the first such line */
 	char reason[GOJAIL_TEXT_MAX]; /* why a line about the plugin does not count, or a file cannot be read; "": neither */
 };
 

@@ -19,6 +19,7 @@ struct conf {
 	char *path; /* of plugstack.conf */
 	size_t size;
 	char cluster[GOJAIL_PATH_MAX]; /* ClusterName in lower case; "" until its line is read */
+	bool *in_job;
 };
 
 /* Stores the path of a name that is relative to the directory of file, or absolute. Returns 0, or -1 with errno. */
@@ -91,6 +92,8 @@ static int read_line(struct conf *conf, const char *file, char *line, int depth)
 	if (find_value(line, "ClusterName", conf->cluster, sizeof(conf->cluster)))
 		for (char *letter = conf->cluster; *letter; letter++)
 			*letter = (char)tolower((unsigned char)*letter);
+	if (find_value(line, "PrologFlags", value, sizeof(value)))
+		*conf->in_job = strcasestr(value, "RunInJob") != NULL;
 	return find_value(line, "PlugStackConfig", value, sizeof(value)) ? resolve_beside(file, value, conf->path, conf->size) : 0;
 }
 
@@ -116,9 +119,9 @@ static int read_conf(struct conf *conf, const char *path, int depth)
 	return rc;
 }
 
-int find_plugstack(const char *slurm_conf, char *path, size_t size)
+int find_plugstack(const char *slurm_conf, char *path, size_t size, bool *in_job)
 {
-	struct conf conf = {.path = path, .size = size};
+	struct conf conf = {.path = path, .size = size, .in_job = in_job};
 
 	return resolve_beside(slurm_conf, "plugstack.conf", path, size) < 0 ? -1 : read_conf(&conf, slurm_conf, 0);
 }

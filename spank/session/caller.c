@@ -300,6 +300,14 @@ const char *caller_variable(const struct caller *caller, const char *name)
 	return NULL;
 }
 
+struct user caller_user(const struct caller *caller)
+{
+	static gid_t groups[65536];
+	int count = getgroups(sizeof(groups) / sizeof(groups[0]), groups);
+
+	return (struct user){.uid = caller->uid, .gid = caller->gid, .groups = groups, .ngroups = count < 0 ? 0 : count};
+}
+
 /* Reports whether the process cannot become root again: all ids are the user's, and no capability is left. */
 static bool is_user_for_good(const struct caller *caller)
 {

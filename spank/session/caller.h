@@ -4,6 +4,7 @@
 #define GOJAIL_CALLER_H
 
 #include "common/fault.h"
+#include "common/site.h"
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -48,6 +49,9 @@ void caller_clear_deadline(void);
 
 /* Returns the value of a variable that was saved, or NULL. */
 const char *caller_variable(const struct caller *caller, const char *name);
+
+/* Returns the caller as a user: the real uid and gid, and the supplementary groups. */
+struct user caller_user(const struct caller *caller);
 
 /*
  * Becomes the user for good, with the limits, the priority and the umask of the caller, and verifies it. The supplementary groups

@@ -3,6 +3,7 @@
 
 #include "session/adoption.h"
 
+#include "common/allocation.h"
 #include "common/fd.h"
 #include "common/job_find.h"
 
@@ -24,73 +25,127 @@ static bool is_job(const char *word)
 	return digits > 0 && digits <= 10 && !word[digits];
 }
 
+/* Reports whether the end of the job was tried, and failed. */
+static bool has_ended(const struct node *node, const char *job)
+{
+	char path[GOJAIL_PATH_MAX + 64];
+
+	snprintf(path, sizeof(path), "%s/" GOJAIL_ENDED "/%s", node->state, job);
+	return access(path, F_OK) == 0;
+}
+
 /* Opens the directory of a job that belongs to the user and has not ended. Returns -1 if there is none. */
 static int open_job(const struct node *node, const char *job, uid_t uid)
 {
-	char path[GOJAIL_PATH_MAX + 64];
-	int dir;
+	int dir = has_ended(node, job) ? -1 : job_open(node, job);
 
-	snprintf(path, sizeof(path), "%s/" GOJAIL_ENDED "/%s", node->state, job);
-	if (access(path, F_OK) == 0)
-		return -1;
-	dir = job_open(node, job);
 	if (dir >= 0 && !job_has_owner(dir, uid))
 		close_fd(&dir);
 	return dir;
 }
 
+static void choose(struct choice *choice, const char *job, const char *name, const char *jail, int64_t made)
+{
+	choice->made = made;
+	snprintf(choice->job, sizeof(choice->job), "%s", job);
+	snprintf(choice->title, sizeof(choice->title), "job %.16s", job);
+	snprintf(choice->name, sizeof(choice->name), "%s", name);
+	snprintf(choice->jail, sizeof(choice->jail), "%s", jail);
+}
+
+/* Replaces the choice by a job on which no step has begun here, if it is newer, and its sandbox would be of the jail; jail may be NULL: any. */
+static void choose_allocated(struct choice *choice, const struct node *node, const struct site *site, const char *job, const char *jail, uid_t uid)
+{
+	static struct allocation allocation;
+	struct fault ignored = {0};
+
+	if (allocation_read(node, job, &allocation) < 0 || allocation.uid != uid || allocation.made <= choice->made || has_ended(node, job) ||
+	    step_options_complete(&allocation.options, site, &ignored) < 0 || step_options_are_none(&allocation.options) ||
+	    (jail && strcmp(jail, allocation.options.jail)))
+		return;
+	choose(choice, job, "", allocation.options.jail, allocation.made);
+}
+
+/* Reports whether the process of a record lives: of another version of gojail, which no session can enter. */
+static bool has_process(const struct record *record)
+{
+	scoped_fd process = record_open_proc(record);
+
+	return process >= 0;
+}
+
 /* Replaces the choice by the newest sandbox of a job in the jail, if that is newer; jail may be NULL: any. */
-static void choose_of_job(struct choice *choice, const struct node *node, const char *job, const char *jail, uid_t uid)
+static void choose_of_job(struct choice *choice, const struct node *node, const struct site *site, const char *job, const char *jail, uid_t uid)
 {
 	int fd = open_job(node, job, uid);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct record holder;
+	bool any = false;
 	struct stat st;
 
-	if (!dir) {
+	if (!dir)
 		close_fd(&fd);
-		return;
-	}
-	for (const char *name; (name = job_next_sandbox(dir));) {
+	for (const char *name; dir && (name = job_next_sandbox(dir));) {
+		char of[GOJAIL_NAME_MAX + 1];
 		int64_t made;
 
-		if (strlen(name) >= sizeof(choice->name) || !sandbox_is_of_jail(name, jail) ||
-		    record_find(fd, name, &holder) < 0 || holder.uid != uid || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (record_find(fd, name, &holder) < 0) {
+			any = any || has_process(&holder);
+			continue;
+		}
+		any = true;
+		if (strlen(name) >= sizeof(choice->name) || holder.uid != uid || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		/* The start of the holder does not count: the holder may have been a spare for long. */
 		made = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-		if (made <= choice->made)
-			continue;
-		choice->made = made;
-		snprintf(choice->job, sizeof(choice->job), "%s", job);
-		snprintf(choice->title, sizeof(choice->title), "job %.16s", job);
-		snprintf(choice->name, sizeof(choice->name), "%s", name);
-		snprintf(choice->jail, sizeof(choice->jail), "%.*s", (int)sandbox_measure_jail(name), name);
+		snprintf(of, sizeof(of), "%.*s", (int)sandbox_measure_jail(name), name);
+		if (made > choice->made && sandbox_is_of_jail(name, jail))
+			choose(choice, job, name, of, made);
 	}
-	closedir(dir);
+	if (dir)
+		closedir(dir);
+	if (!any)
+		choose_allocated(choice, node, site, job, jail, uid);
 }
 
 /*
  * Chooses a sandbox of that job alone: a session in the cgroup of one job must not be in the sandbox of another one. Returns 1, 0 if
  * the job has none of the user's, or -1 with a fault if it has none in the jail.
  */
-static int choose_in_job(struct choice *choice, const struct node *node, const char *job, const char *jail, uid_t uid, struct fault *fault)
+static int choose_in_job(struct choice *choice, const struct node *node, const struct site *site, const char *job, const char *jail, uid_t uid, struct fault *fault)
 {
-	choose_of_job(choice, node, job, jail, uid);
+	choose_of_job(choice, node, site, job, jail, uid);
 	if (choice->made || !jail)
 		return choice->made ? 1 : 0;
-	choose_of_job(choice, node, job, NULL, uid);
+	choose_of_job(choice, node, site, job, NULL, uid);
 	if (!choice->made)
 		return 0;
 	return fault_set(fault, "SLURM_JAIL: job %s is not in jail \"%s\" on this node, but in jail \"%s\"; choose that, or leave it out", job, jail, choice->jail);
 }
 
-int jobs_choose(struct choice *choice, const struct node *node, uid_t uid, const char *wanted, const char *jail, struct fault *fault)
+/* Replaces the choice by the newest sandbox of all jobs that a directory of the state directory lists. Returns 0, or -1 with a fault. */
+static int choose_of_all(struct choice *choice, const struct node *node, const struct site *site, const char *directory, const char *jail, uid_t uid, struct fault *fault)
 {
-	char path[GOJAIL_PATH_MAX + 16], adopting[16];
+	char path[GOJAIL_PATH_MAX + 16];
 	struct dirent *entry;
-	int found;
 	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/%s", node->state, directory);
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT ? 0 : fault_set(fault, "cannot read %s: %s; ask your administrator", path, strerror(errno));
+	while ((entry = readdir(dir)))
+		if (is_job(entry->d_name))
+			choose_of_job(choice, node, site, entry->d_name, jail, uid);
+	closedir(dir);
+	return 0;
+}
+
+int jobs_choose(struct choice *choice, const struct node *node, const struct site *site, uid_t uid, const char *wanted, const char *jail, struct fault *fault)
+{
+	static const char *const directories[] = {GOJAIL_JOBS, GOJAIL_ALLOCATED};
+	char adopting[16];
+	int found;
 
 	*choice = (struct choice){0};
 	if (jail && !jail[0])
@@ -100,25 +155,19 @@ int jobs_choose(struct choice *choice, const struct node *node, uid_t uid, const
 	if (wanted) {
 		if (!is_job(wanted))
 			return fault_set(fault, "SLURM_JOB_ID: \"%s\" is not the number of a job", wanted);
-		found = choose_in_job(choice, node, wanted, jail, uid, fault);
+		found = choose_in_job(choice, node, site, wanted, jail, uid, fault);
 		if (found)
 			return found;
 		return fault_set(fault, "SLURM_JOB_ID: job %s has no sandbox of yours on this node; choose another job, or leave it out for the newest", wanted);
 	}
 	if (adoption_find_job(adopting, sizeof(adopting)) && is_job(adopting)) {
-		found = choose_in_job(choice, node, adopting, jail, uid, fault);
+		found = choose_in_job(choice, node, site, adopting, jail, uid, fault);
 		if (found)
 			return found;
 	}
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS, node->state);
-	dir = opendir(path);
-	if (!dir && errno != ENOENT)
-		return fault_set(fault, "cannot read %s: %s; ask your administrator", path, strerror(errno));
-	while (dir && (entry = readdir(dir)))
-		if (is_job(entry->d_name))
-			choose_of_job(choice, node, entry->d_name, jail, uid);
-	if (dir)
-		closedir(dir);
+	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
+		if (choose_of_all(choice, node, site, directories[i], jail, uid, fault) < 0)
+			return -1;
 	if (!choice->made && jail)
 		return fault_set(fault, "SLURM_JAIL: you have no job in jail \"%s\" on this node; choose another jail, or leave it out for the newest", jail);
 	return choice->made ? 1 : 0;

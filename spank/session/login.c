@@ -5,7 +5,6 @@
 #include "common/fd.h"
 #include "common/job_find.h"
 #include "common/job_mounts.h"
-#include "common/launch.h"
 #include "common/lock.h"
 
 #include <errno.h>
@@ -19,20 +18,11 @@
 /* A sandbox may be ended between its start and the session's lock, if linger is short. */
 #define ATTEMPTS 5
 
-/* Returns the caller's uid and groups. */
-static struct user find_user(const struct caller *caller)
-{
-	static gid_t groups[65536];
-	int count = getgroups(sizeof(groups) / sizeof(groups[0]), groups);
-
-	return (struct user){.uid = caller->uid, .gid = caller->gid, .groups = groups, .ngroups = count < 0 ? 0 : count};
-}
-
 int login_choose(struct choice *choice, const struct site *site, const struct caller *caller, const char *account, struct jail *jail,
 		 struct fault *fault)
 {
 	const char *wanted = caller_variable(caller, "SLURM_JAIL");
-	const struct user user = find_user(caller);
+	const struct user user = caller_user(caller);
 	int found;
 
 	*choice = (struct choice){.made = 1};
@@ -54,22 +44,10 @@ int login_choose(struct choice *choice, const struct site *site, const struct ca
 /* Builds the sandbox by a launcher. Returns 0, or -1 with a fault. */
 static int build_sandbox(const struct choice *choice, const struct node *node, const struct caller *caller, int64_t until, struct fault *fault)
 {
-	const struct user user = find_user(caller);
-	static char groups[65536];
-	struct launch launch;
-	size_t used = 0;
+	struct sandbox_spec spec = {.user = caller_user(caller)};
 
-	for (int i = 0; i < user.ngroups && used < sizeof(groups); i++)
-		used += (size_t)snprintf(groups + used, sizeof(groups) - used, "%s%u", i ? "," : "", (unsigned)user.groups[i]);
-	if (used >= sizeof(groups))
-		return fault_set(fault, "you are in %d groups, more than a session in a jail supports", user.ngroups);
-	launch_prepare(&launch, node, "login", until);
-	launch_add_word(&launch, "jail=%s", choice->jail);
-	launch_add_word(&launch, "job=%s", choice->job);
-	launch_add_word(&launch, "uid=%u", (unsigned)user.uid);
-	launch_add_word(&launch, "gid=%u", (unsigned)user.gid);
-	launch_add_word(&launch, "groups=%s", groups);
-	return launch_run(&launch, node, until, fault);
+	memcpy(spec.job, choice->job, sizeof(choice->job));
+	return sandbox_launch("login", 0, node, choice->jail, &spec, until, fault);
 }
 
 /* Opens the directory of the sandbox, if it is the user's. Returns -1 if there is none. */

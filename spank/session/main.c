@@ -40,6 +40,7 @@
 #include "common/syscalls.h"
 #include "session/account.h"
 #include "session/agent.h"
+#include "session/allocated.h"
 #include "session/caller.h"
 #include "session/jobs.h"
 #include "session/login.h"
@@ -153,13 +154,14 @@ static pid_t fork_into(int namespace)
 	return child;
 }
 
-/* Opens the sandbox of the job that was chosen. Returns 0, or -1 with a fault. */
+/* Opens the sandbox of the job that was chosen, which is built first where no step has begun. Returns 0, or -1 with a fault. */
 static int open_job(struct session *session, struct fault *fault)
 {
 	static const struct user root;
 
 	/* As root: the user may use the jail, or the job could not have a sandbox of it. */
-	if (site_find_jail(&session->site, session->choice.jail, &root, &session->jail, fault) < 0 ||
+	if ((!session->choice.name[0] && allocated_build(&session->choice, &session->node, &session->site, &session->caller, fault) < 0) ||
+	    site_find_jail(&session->site, session->choice.jail, &root, &session->jail, fault) < 0 ||
 	    jobs_open(&session->sandbox, &session->choice, &session->node, session->caller.uid, fault) < 0)
 		return -1;
 	return read_net_variables(session, fault);
@@ -249,7 +251,7 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 		stay_on_node(session, argv, fault);
 		return;
 	}
-	found = jobs_choose(&session->choice, &session->node, session->caller.uid, caller_variable(&session->caller, "SLURM_JOB_ID"),
+	found = jobs_choose(&session->choice, &session->node, site, session->caller.uid, caller_variable(&session->caller, "SLURM_JOB_ID"),
 			    caller_variable(&session->caller, "SLURM_JAIL"), fault);
 	if (found > 0) {
 		enter(session, open_job, argv, fault);

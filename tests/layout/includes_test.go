@@ -21,7 +21,7 @@ var mayInclude = map[string][]string{
 	"spank/common":   {},
 	"spank/plugin":   {"spank/common"},
 	"spank/launcher": {"spank/common"},
-	"spank/prolog":   {},
+	"spank/prolog":   {"spank/common"},
 	"spank/session":  {"spank/common"},
 	"spank/submit":   {},
 }

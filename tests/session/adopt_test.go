@@ -23,7 +23,7 @@ func TestAdoptedSession(t *testing.T) {
 	if why := findMissing(); why != "" {
 		t.Skip(why)
 	}
-	s, err := newSite(harness.Options{Constrain: true, SlurmConf: withGPUs(map[string]string{"PrologFlags": "Contain"}),
+	s, err := newSite(harness.Options{Constrain: true, SlurmConf: withGPUs(map[string]string{"PrologFlags": "Contain", "Prolog": libDir + "prolog-1"}),
 		Files: map[string]string{"/etc/slurm/gres.conf": "Name=gpu File=/dev/zero\nName=gpu File=/dev/full\n"}})
 	if s != nil {
 		t.Cleanup(func() { require.NoError(t, s.Stop()) })
@@ -58,8 +58,13 @@ func TestAdoptedSession(t *testing.T) {
 		s.endJob(t, job)
 		assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("sleep 7004")) == 0 }), "%s: %v", jail, s.Find("sleep 7004"))
 	}
-	job := s.startJob(t, harness.Alice, "--jail=debian", "--gres=gpu:1")
-	r := s.runSSH(harness.Alice, "none", shells, "for d in zero full null; do head -c0 /dev/$d && echo $d; done; exit 0")
+	job := s.allocate(t, harness.Alice, nil, "--jail=debian")
+	r := s.runSSH(harness.Alice, "none", shells, "echo $SLURM_JOB_ID $(cat /etc/gojail-jail); cat /proc/self/cgroup")
+	assert.Contains(t, r.Stdout, job+" debian\n", "no step has begun: %v", r)
+	assert.Contains(t, r.Stdout, "/step_extern", r)
+	s.endAllocated(t, job)
+	job = s.startJob(t, harness.Alice, "--jail=debian", "--gres=gpu:1")
+	r = s.runSSH(harness.Alice, "none", shells, "for d in zero full null; do head -c0 /dev/$d && echo $d; done; exit 0")
 	assert.Equal(t, "zero\nnull\n", r.Stdout, "the devices of the job's cgroup: %v", r)
 	assert.Equal(t, 1, strings.Count(r.Stderr, "Operation not permitted"), r)
 	s.endJob(t, job)

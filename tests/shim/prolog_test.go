@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,16 +44,27 @@ var prologCases = map[string]struct {
 	"both":         {files: map[string]string{"plugstack.conf": "optional /elsewhere/spank_gojail.so\nrequired LIB/../lib/spank_gojail.so\n"}},
 }
 
-// TestProlog runs the Prolog, under the sanitizers, as slurmd does.
-func TestProlog(t *testing.T) {
+// buildProlog compiles the Prolog, with the sanitizers, into a directory of its own, and returns its path.
+func buildProlog(t *testing.T) string {
+	t.Helper()
 	libDir := filepath.Join(t.TempDir(), "lib")
 	require.NoError(t, os.Mkdir(libDir, 0o755))
-	sources, err := filepath.Glob("../../spank/prolog/*.c")
+	sources, err := filepath.Glob("../../spank/*/*.c")
 	require.NoError(t, err)
+	sources = slices.DeleteFunc(sources, func(path string) bool {
+		return !strings.Contains(path, "/prolog/") && !strings.Contains(path, "/common/")
+	})
 	program := filepath.Join(libDir, "prolog-1")
 	out, err := exec.Command("gcc", append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-I../../include", "-I../../spank", "-g", "-fsanitize=address,undefined",
 		"-fno-sanitize-recover=all", "-o", program}, sources...)...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
+	return program
+}
+
+// TestProlog runs the Prolog as slurmd does.
+func TestProlog(t *testing.T) {
+	program := buildProlog(t)
+	libDir := filepath.Dir(program)
 	run := func(conf string) (string, error) {
 		cmd := exec.Command(program)
 		cmd.Env = []string{"SLURM_CONF=" + conf}
@@ -83,4 +95,48 @@ func TestProlog(t *testing.T) {
 			assert.LessOrEqual(t, strings.Count(text, "\n"), 1, text)
 		})
 	}
+}
+
+// TestPrologNotesWhatTheJobAskedFor requires the file that gojail-session reads, of the variables that slurmd sets; and that a job starts
+// where it cannot be written.
+func TestPrologNotesWhatTheJobAskedFor(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: the state directory is root's")
+	}
+	program := buildProlog(t)
+	dir, plugin := t.TempDir(), filepath.Join(filepath.Dir(program), "spank_gojail.so")
+	for file, text := range map[string]string{plugin: "", filepath.Join(dir, "slurm.conf"): "ClusterName=x\n",
+		filepath.Join(dir, "plugstack.conf"): "optional " + plugin + "\nrequired " + plugin + " config=/x  state=" + dir + "/%n # ours\nrequired " + plugin + " state=/y\n"} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+	run := func(want, job string, env ...string) {
+		cmd := exec.Command(program)
+		cmd.Env = append([]string{"SLURM_CONF=" + dir + "/slurm.conf", "SLURMD_NODENAME=n1", "SLURM_JOB_ID=" + job, "SLURM_JOB_GID=6"}, env...)
+		out, err := cmd.CombinedOutput()
+		assert.NoError(t, err, "%s: %s", job, out)
+		assert.Equal(t, want, string(out), job)
+	}
+	const fails, jail = "gojail: what the job asks for cannot be noted; ssh into it works after its first step\n", "SPANK_SLURM_JAIL="
+	run("", "7", "SLURM_JOB_UID=5", "SPANK_SLURM_JAIL=debian", "SPANK_SLURM_JAIL_MOUNT=/a\n:/b", "SLURM_JOB_GPUS=0,2-3", "SPANK_SLURM_JOB_GPUS=1", "SLURM_JAIL_NET=no")
+	text, err := os.ReadFile(filepath.Join(dir, "n1/allocated/7"))
+	require.NoError(t, err)
+	assert.Equal(t, "uid=5\x00gid=6\x00jail=debian\x00net=\x00root=\x00mounts=/a\n:/b\x00gpus=0,2-3\x00", string(text))
+	run(fails, "8", jail)
+	run(fails, "9", jail, "SLURM_JOB_UID=5x")
+	run(fails, "x", jail, "SLURM_JOB_UID=5")
+	run(fails, "../10", jail, "SLURM_JOB_UID=5")
+	run(fails, "11", "SLURM_JOB_UID=5", jail+strings.Repeat("x", 65))
+	run(fails, "12", jail, "SLURM_JOB_UID=5", "SPANK_SLURM_JAIL_MOUNT="+strings.Repeat("x", 8193))
+	run("", "13", "SLURM_JOB_UID=5") // from a host without the plugin
+	entries, err := os.ReadDir(filepath.Join(dir, "n1/allocated"))
+	require.NoError(t, err)
+	assert.Len(t, entries, 1)
+	require.NoError(t, os.Chmod(filepath.Join(dir, "n1"), 0o777)) // others can write there
+	run(fails, "14", jail, "SLURM_JOB_UID=5")
+	require.NoError(t, os.Chmod(filepath.Join(dir, "n1"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "slurm.conf"), []byte("PrologFlags=Contain,runinjob\n"), 0o644))
+	run("", "15", jail, "SLURM_JOB_UID=5")
+	entries, err = os.ReadDir(filepath.Join(dir, "n1/allocated"))
+	require.NoError(t, err)
+	assert.Len(t, entries, 1)
 }

@@ -92,7 +92,7 @@ func TestOptions(t *testing.T) {
 		env  []string
 		want []string
 	}{
-		{"a jail", []string{"HOST_JAIL=debian"}, []string{"jail 0", "init_post_opt 0", "SLURM_JAIL=debian "}},
+		{"a jail", []string{"HOST_JAIL=debian"}, []string{"jail 0", "init_post_opt 0", "SLURM_JAIL=debian ", "prolog SLURM_JAIL: debian\nprolog without SLURM_JAIL_MOUNT\n"}},
 		{"none", []string{"HOST_JAIL=none"}, []string{"SLURM_JAIL=none "}},
 		{"no name", []string{"HOST_JAIL="}, []string{"jail -1", "--jail= is not the name of a jail"}},
 		{"a path", []string{"HOST_JAIL=../x"}, []string{"jail -1", "--jail=../x is not the name of a jail"}},
@@ -103,7 +103,8 @@ func TestOptions(t *testing.T) {
 		{"command line over environment", []string{"HOST_JAIL=a", "SLURM_JAIL=b"}, []string{"SLURM_JAIL=a "}},
 		{"environment over what the job was submitted with", []string{"HOST_JAIL=a", inherited + "=a", "SLURM_JAIL=b"},
 			[]string{"SLURM_JAIL=b "}},
-		{"a mount", []string{"HOST_MOUNT=/a:/b"}, []string{"jail-mount 0", "SLURM_JAIL_MOUNT=/a:/b\n"}},
+		{"what the job was submitted with", []string{"HOST_JAIL=a", inherited + "=a"}, []string{"prolog SLURM_JAIL: a\n"}},
+		{"a mount", []string{"HOST_MOUNT=/a:/b"}, []string{"jail-mount 0", "SLURM_JAIL_MOUNT=/a:/b\n", "prolog SLURM_JAIL: \nprolog SLURM_JAIL_MOUNT: /a:/b\n"}},
 		{"mounts add up", []string{"HOST_MOUNT=/a:/b;/c:/d:ro"}, []string{"SLURM_JAIL_MOUNT=/a:/b,/c:/d:ro\n"}},
 		{"inherited mounts are replaced", []string{"HOST_MOUNT=/a:/b;/c:/d",
 			"SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail_mount=/a:/b"}, []string{"SLURM_JAIL_MOUNT=/c:/d\n"}},

@@ -56,6 +56,22 @@ EXPORT spank_err_t spank_option_register(spank_t sp, struct spank_option *option
 	return (spank_err_t)0;
 }
 
+/* What Slurm would tell the Prolog of the job. */
+EXPORT spank_err_t spank_job_control_setenv(spank_t sp, const char *name, const char *value, int overwrite)
+{
+	(void)sp;
+	(void)overwrite;
+	printf("prolog %s: %s\n", name, value);
+	return ESPANK_SUCCESS;
+}
+
+EXPORT spank_err_t spank_job_control_unsetenv(spank_t sp, const char *name)
+{
+	(void)sp;
+	printf("prolog without %s\n", name);
+	return ESPANK_SUCCESS;
+}
+
 EXPORT spank_err_t spank_getenv(spank_t sp, const char *variable, char *value, int size)
 {
 	const char *set = getenv(variable);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/gpus.h"
+#include "common/gpus.h"
 
 #include "common/fd.h"
-#include "plugin/share.h"
+#include "common/share.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

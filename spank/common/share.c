@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/share.h"
+#include "common/share.h"
 
 #include "common/fd.h"
 #include "common/path.h"

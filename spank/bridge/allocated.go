@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+
+	"github.com/gojail/gojail/gojail/mount"
+	"github.com/gojail/gojail/gojail/sandbox"
+	"github.com/gojail/gojail/gojail/state"
+)
+
+// checkAllocated requires that Slurm says of the job that it has this node.
+func (r *request) checkAllocated() ([]mount.Tree, error) {
+	s, err := state.OpenState(r.words["state"])
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.loadConfig()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), r.deadline.Add(-leave))
+	defer cancel()
+	return nil, sandbox.CheckAllocated(ctx, s, c, r.words["job"])
+}
