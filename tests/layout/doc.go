@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package layout holds the tree to its design: which package may import which, which C folder may include
-// which, that a package exports nothing that nobody else uses, how long a Go file and a function may be, and that
-// comments begin with the name of what they describe. It has tests only; docs/architecture.md has the drawing.
+// which, that a package exports nothing that nobody else uses, how long a Go file and a function may be, that
+// comments begin with the name of what they describe, and that git tracks text only. It has tests only;
+// docs/architecture.md has the drawing.
 package layout
