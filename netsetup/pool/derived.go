@@ -53,9 +53,5 @@ func (d *derived) ReportConflict(_ context.Context, c Claim, addr netip.Addr, ma
 		d.name, ErrConflict, mac, addr, c.VF, c.Owner)
 }
 
-func (d *derived) Release(context.Context, Owner) error                        { return nil }
-func (d *derived) Sweep(context.Context, func(Owner) bool) ([]Lease, error)    { return nil, nil }
-func (d *derived) SweepAll(context.Context, func(Owner) bool) ([]Lease, error) { return nil, nil }
-func (d *derived) ListLeases(context.Context) ([]Lease, error)                 { return nil, nil }
-func (d *derived) ListQuarantine(context.Context) ([]Quarantined, error)       { return nil, nil }
-func (d *derived) Lift(context.Context, netip.Addr) error                      { return nil }
+func (d *derived) Release(context.Context, Owner) error                     { return nil }
+func (d *derived) Sweep(context.Context, func(Owner) bool) ([]Lease, error) { return nil, nil }

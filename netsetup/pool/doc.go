@@ -50,8 +50,11 @@
 // directory to it. Open accepts another owner only if what root creates there gets the
 // same owner.
 //
-// ListLeases, ListQuarantine and Sweep report files that gojail did not write. Such files
-// are never removed, and their addresses are not given.
+// List and Sweep report files that gojail did not write. Such files are never removed, and
+// their addresses are not given.
+//
+// A node gives back what it leased, after a crash as well: Sweep reads its records. What a
+// node leased that never comes again, ReleaseNode gives back on another.
 //
 // # Errors
 //

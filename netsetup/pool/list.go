@@ -13,27 +13,20 @@ import (
 	"strings"
 )
 
-func (s *shared) ListLeases(ctx context.Context) ([]Lease, error) {
-	type list struct {
-		leases []Lease
-		aliens error
-	}
-	l, err := waitForAnswer(ctx, s, "list the leases", func() (list, error) {
-		return retryStale(func() (list, error) {
-			leases, aliens, err := s.readLeases(ctx)
-			return list{leases, aliens}, err
-		})
-	})
-	return l.leases, errors.Join(err, l.aliens)
+// list is what a part of the directory holds.
+type list struct {
+	leases     []Lease
+	quarantine []Quarantined
+	aliens     error // lines about files that gojail did not write
 }
 
-// readLeases returns the leases of all addresses; aliens are the lines about files that
-// gojail did not write.
-func (s *shared) readLeases(ctx context.Context) (leases []Lease, aliens, err error) {
+// readLeases returns the leases of all addresses.
+func (s *shared) readLeases(ctx context.Context) (list, error) {
 	blocks, err := listNames(s.joinPath("addresses"))
 	if err != nil {
-		return nil, nil, err
+		return list{}, err
 	}
+	var leases []Lease
 	var problems []error
 	for _, block := range blocks {
 		base, ok := parseAddr(block)
@@ -43,11 +36,11 @@ func (s *shared) readLeases(ctx context.Context) (leases []Lease, aliens, err er
 		}
 		names, err := listNames(s.joinPath("addresses", block))
 		if err != nil {
-			return nil, nil, err
+			return list{}, err
 		}
 		for _, name := range names {
 			if err := ctx.Err(); err != nil {
-				return nil, nil, err
+				return list{}, err
 			}
 			if node, ok := strings.CutPrefix(name, "new,"); ok && isWord(node) {
 				continue
@@ -65,7 +58,7 @@ func (s *shared) readLeases(ctx context.Context) (leases []Lease, aliens, err er
 	slices.SortFunc(leases, func(a, b Lease) int {
 		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(formatLeaseName(a), formatLeaseName(b)))
 	})
-	return leases, errors.Join(problems...), nil
+	return list{leases: leases, aliens: errors.Join(problems...)}, nil
 }
 
 // readLeasesOf reads an address's directory: a lease, a quarantine mark, or both while the

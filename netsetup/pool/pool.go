@@ -50,8 +50,8 @@ type Quarantined struct {
 	Time time.Time
 }
 
-// until returns the end of the quarantine.
-func (q Quarantined) until() time.Time { return q.Time.Add(quarantineTime) }
+// Until returns the end of the quarantine.
+func (q Quarantined) Until() time.Time { return q.Time.Add(quarantineTime) }
 
 const (
 	// quarantineTime is the time for which an address in conflict is not given.
@@ -82,17 +82,6 @@ type Pool interface {
 	// Sweep releases this node's leases whose owner is not alive, and returns them. It calls
 	// alive with the node's lock of the pool, so alive must not use the pool.
 	Sweep(ctx context.Context, alive func(Owner) bool) ([]Lease, error)
-	// SweepAll is Sweep for the leases of all nodes. It is only for nodes that are down: an
-	// address that a node leases while another node sweeps it may stay leased until the next
-	// SweepAll.
-	SweepAll(ctx context.Context, alive func(Owner) bool) ([]Lease, error)
-	// ListLeases returns the leases of all nodes, by address. The error reports files that
-	// gojail did not write, one line each, in addition to the valid leases.
-	ListLeases(ctx context.Context) ([]Lease, error)
-	// ListQuarantine returns the addresses in quarantine, by address.
-	ListQuarantine(ctx context.Context) ([]Quarantined, error)
-	// Lift ends the quarantine of an address.
-	Lift(ctx context.Context, addr netip.Addr) error
 }
 
 // Open opens a pool as a node sees it: a derived pool if the configuration names nodes, else

@@ -29,7 +29,7 @@ import (
 type order struct {
 	Pool        *config.Pool
 	Node, State string
-	Do          string // acquire, release, conflict, sweep, expire
+	Do          string // acquire, release, conflict, expire, gone
 	Jobs        int
 	MountSmall  bool // a file system with few inodes is mounted over the pool's directory
 }
@@ -90,11 +90,11 @@ func runChild(text string) error {
 			if had, err = p.(*shared).readRecords(c.Owner); err == nil && len(had) == 1 {
 				_, err = p.ReportConflict(ctx, c, had[0].Addr, net.HardwareAddr{2, 0, 0, 0, 0, 5})
 			}
-		case "lift":
-			var list []Quarantined
-			if list, err = p.ListQuarantine(ctx); err == nil && len(list) > 0 {
-				err = p.Lift(ctx, list[0].Addr)
-			}
+		case "expire":
+			endQuarantines(p.(*shared))
+			_, err = p.Sweep(ctx, func(Owner) bool { return true })
+		case "gone":
+			_, err = ReleaseNode(ctx, o.Pool, "prod", o.Node, "n2")
 		}
 		if err != nil {
 			return err
@@ -130,14 +130,14 @@ func TestManyProcessesAtOnce(t *testing.T) {
 	}
 	require.Len(t, seen, 9600)
 	s := site.open(t, "n0")
-	leases, err := s.ListLeases(t.Context())
-	require.NoError(t, err)
-	require.Len(t, leases, 9600)
-	_, err = s.Acquire(t.Context(), newClaim("late", "n0", "rail0"))
+	require.Len(t, listAll(t, s).leases, 9600)
+	_, err := s.Acquire(t.Context(), newClaim("late", "n0", "rail0"))
 	require.ErrorIs(t, err, errFull)
-	freed, err := s.SweepAll(t.Context(), func(Owner) bool { return false })
-	require.NoError(t, err)
-	require.Len(t, freed, 9600)
+	for i := range outputs {
+		freed, err := ReleaseNode(t.Context(), site.pool, "prod", fmt.Sprintf("n%d", i), "head")
+		require.NoError(t, err)
+		require.Len(t, freed, 300)
+	}
 	requireClean(t, s)
 }
 
@@ -163,7 +163,7 @@ func TestSameNodeManyProcesses(t *testing.T) {
 // TestKilledAnywhere kills each operation before each of its changes. The sweep must restore
 // a valid state, and so must a repeated operation.
 func TestKilledAnywhere(t *testing.T) {
-	for _, do := range []string{"acquire", "release", "conflict", "lift"} {
+	for _, do := range []string{"acquire", "release", "conflict", "expire", "gone"} {
 		t.Run(do, func(t *testing.T) {
 			calls := 0
 			for n := 0; ; n++ {
@@ -173,7 +173,7 @@ func TestKilledAnywhere(t *testing.T) {
 				if do != "acquire" {
 					before = mustAcquire(t, s, c)
 				}
-				if do == "lift" {
+				if do == "expire" {
 					_, err := s.ReportConflict(t.Context(), c, before, net.HardwareAddr{2, 0, 0, 0, 0, 5})
 					require.NoError(t, err)
 				}
@@ -194,11 +194,9 @@ func TestKilledAnywhere(t *testing.T) {
 				}
 				_, err = s.Sweep(t.Context(), func(Owner) bool { return false })
 				require.NoError(t, err)
-				list, err := s.ListQuarantine(t.Context())
+				endQuarantines(s)
+				_, err = s.Sweep(t.Context(), func(Owner) bool { return false })
 				require.NoError(t, err)
-				for _, q := range list {
-					require.NoError(t, s.Lift(t.Context(), q.Addr))
-				}
 				requireClean(t, s)
 				if call == "" {
 					break
@@ -220,10 +218,8 @@ func listOwners(t *testing.T, s *shared, addr netip.Addr) []Lease {
 
 func atMostOneOwner(t *testing.T, s *shared) {
 	t.Helper()
-	leases, err := s.ListLeases(t.Context())
-	require.NoError(t, err)
 	seen := map[netip.Addr]bool{}
-	for _, l := range leases {
+	for _, l := range listAll(t, s).leases {
 		require.False(t, seen[l.Addr])
 		seen[l.Addr] = true
 	}
@@ -250,9 +246,9 @@ func fillAndEmpty(ctx context.Context, p Pool, node string) error {
 		if !strings.Contains(err.Error(), "no space left on device; free space in the file system") {
 			return fmt.Errorf("not the right error: %w", err)
 		}
-		leases, err := p.ListLeases(ctx)
-		if err != nil || len(leases) != len(got) || len(got) < 2 {
-			return fmt.Errorf("%d leases, %d given: %w", len(leases), len(got), err)
+		all, err := p.(*shared).readAll(ctx)
+		if err != nil || len(all.leases) != len(got) || len(got) < 2 {
+			return fmt.Errorf("%d leases, %d given: %w", len(all.leases), len(got), err)
 		}
 		break
 	}

@@ -68,7 +68,7 @@ func (s *shared) checkConflictLimit() error {
 		return err
 	}
 	mine := slices.DeleteFunc(all, func(q Quarantined) bool {
-		return q.Node != s.node || s.now().After(q.until())
+		return q.Node != s.node || s.now().After(q.Until())
 	})
 	if len(mine) < maxConflicts {
 		return nil
@@ -85,7 +85,7 @@ func (s *shared) expireQuarantines() error {
 		return err
 	}
 	for _, q := range all {
-		if s.now().After(q.until()) {
+		if s.now().After(q.Until()) {
 			if err := s.liftQuarantine(q); err != nil {
 				return err
 			}
@@ -102,31 +102,6 @@ func (s *shared) liftQuarantine(q Quarantined) error {
 		return err
 	}
 	return ignoreMissing(os.Remove(s.joinPath("quarantine", formatQuarantineName(q))))
-}
-
-func (s *shared) Lift(ctx context.Context, addr netip.Addr) error {
-	_, err := runLocked(ctx, s, "end the quarantine of "+addr.String(), func() (struct{}, error) {
-		all, _, err := s.readQuarantine()
-		for _, q := range all {
-			if q.Addr == addr && err == nil {
-				err = s.liftQuarantine(q)
-			}
-		}
-		return struct{}{}, err
-	})
-	return err
-}
-
-func (s *shared) ListQuarantine(ctx context.Context) ([]Quarantined, error) {
-	var aliens error
-	all, err := runLocked(ctx, s, "list the quarantine", func() (all []Quarantined, err error) {
-		all, aliens, err = s.readQuarantine()
-		return all, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(all, func(q Quarantined) bool { return s.now().After(q.until()) }), aliens
 }
 
 // readQuarantine returns the list of quarantines, by address; aliens are the lines about

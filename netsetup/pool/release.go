@@ -83,25 +83,10 @@ func ignoreMissing(err error) error {
 
 func (s *shared) Sweep(ctx context.Context, alive func(Owner) bool) ([]Lease, error) {
 	_, err := runLocked(ctx, s, "end old quarantines", func() (struct{}, error) { return struct{}{}, s.expireQuarantines() })
-	freed, err2 := s.sweepNode(ctx, s.node, alive)
-	return freed, errors.Join(err, err2)
-}
-
-// sweepNode sweeps the leases in a node's records, so its cost does not depend on the size
-// of the pool.
-func (s *shared) sweepNode(ctx context.Context, node string, alive func(Owner) bool) ([]Lease, error) {
-	names, err := runLocked(ctx, s, "list the leases of "+node, func() ([]string, error) { return listNames(s.joinPath("nodes", node)) })
-	problems := []error{err}
+	had, err2 := runLocked(ctx, s, "list the leases of "+s.node, func() (list, error) { return s.readNode(s.node) })
+	problems := []error{err, err2, had.aliens}
 	var freed []Lease
-	for _, name := range names {
-		if name == "self" {
-			continue
-		}
-		l, ok := parseRecordName(node, name)
-		if !ok {
-			problems = append(problems, s.alienError("nodes", node, name))
-			continue
-		}
+	for _, l := range had.leases {
 		done, err := s.sweepLease(ctx, l, alive)
 		if done {
 			freed = append(freed, l)
@@ -109,6 +94,27 @@ func (s *shared) sweepNode(ctx context.Context, node string, alive func(Owner) b
 		problems = append(problems, err)
 	}
 	return freed, errors.Join(problems...)
+}
+
+// readNode returns the leases in a node's records, so that the cost does not depend on the size
+// of the pool.
+func (s *shared) readNode(node string) (list, error) {
+	names, err := listNames(s.joinPath("nodes", node))
+	if err != nil {
+		return list{}, err
+	}
+	var had list
+	for _, name := range names {
+		if name == "self" {
+			continue
+		}
+		if l, ok := parseRecordName(node, name); ok {
+			had.leases = append(had.leases, l)
+		} else {
+			had.aliens = errors.Join(had.aliens, s.alienError("nodes", node, name))
+		}
+	}
+	return had, nil
 }
 
 // sweepLease releases a lease unless its owner is alive. It holds the lock during the
@@ -124,32 +130,6 @@ func (s *shared) sweepLease(ctx context.Context, l Lease, alive func(Owner) bool
 		err := s.freeLease(l)
 		return err == nil, err
 	})
-}
-
-// SweepAll sweeps the records of every node, and then the leases themselves.
-func (s *shared) SweepAll(ctx context.Context, alive func(Owner) bool) ([]Lease, error) {
-	freed, err := s.Sweep(ctx, alive)
-	problems := []error{err}
-	nodes, err := runLocked(ctx, s, "list the nodes", func() ([]string, error) { return listNames(s.joinPath("nodes")) })
-	problems = append(problems, err)
-	for _, node := range nodes {
-		if node == s.node || !isWord(node) {
-			continue
-		}
-		more, err := s.sweepNode(ctx, node, alive)
-		freed = append(freed, more...)
-		problems = append(problems, err)
-	}
-	leases, err := s.ListLeases(ctx)
-	problems = append(problems, err)
-	for _, l := range leases {
-		done, err := s.sweepLease(ctx, l, alive)
-		if done {
-			freed = append(freed, l)
-		}
-		problems = append(problems, err)
-	}
-	return freed, errors.Join(problems...)
 }
 
 // alienError reports a file that gojail did not write. Such a file is never removed: it may

@@ -71,14 +71,8 @@ func CheckDirectory(dir string) (owner uint32, err error) {
 
 // prepare checks the directory and creates the pool's own part of it.
 func (s *shared) prepare(dir string) error {
-	owner, err := CheckDirectory(dir)
-	if err != nil {
+	if err := s.checkDirectory(dir); err != nil {
 		return err
-	}
-	if owner != 0 {
-		if err := s.checkSquashed(dir, owner); err != nil {
-			return err
-		}
 	}
 	for _, sub := range []string{"", "addresses", "nodes", "nodes/" + s.node, "full", "quarantine"} {
 		if err := os.Mkdir(s.joinPath(sub), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -90,6 +84,15 @@ func (s *shared) prepare(dir string) error {
 		return err
 	}
 	return f.Close()
+}
+
+// checkDirectory fails unless root alone can change what is in the directory.
+func (s *shared) checkDirectory(dir string) error {
+	owner, err := CheckDirectory(dir)
+	if err != nil || owner == 0 {
+		return err
+	}
+	return s.checkSquashed(dir, owner)
 }
 
 // checkSquashed accepts a directory of another owner only if the file server maps root to

@@ -54,6 +54,20 @@ func mustAcquire(t testing.TB, p Pool, c Claim) netip.Addr {
 	return a
 }
 
+// listAll returns what the directory holds, which is nothing but gojail's.
+func listAll(t testing.TB, s *shared) list {
+	t.Helper()
+	all, err := s.readAll(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, all.aliens)
+	return all
+}
+
+// endQuarantines lets a node see all quarantines as over.
+func endQuarantines(s *shared) {
+	s.now = func() time.Time { return time.Now().Add(2 * quarantineTime) }
+}
+
 // requireClean requires that no address is leased, recorded or marked.
 func requireClean(t testing.TB, s *shared) {
 	t.Helper()
@@ -92,8 +106,7 @@ func TestSameKeySameAddress(t *testing.T) {
 	moved := newClaim("7", "n1", "rail0")
 	moved.VF = "0000:86:00.3"
 	require.Equal(t, a, mustAcquire(t, n1, moved), "with another VF")
-	leases, err := n2.ListLeases(t.Context())
-	require.NoError(t, err)
+	leases := listAll(t, n2).leases
 	require.Len(t, leases, 5)
 	for _, l := range leases {
 		if l.Addr == a {
@@ -112,9 +125,7 @@ func TestReleaseIsTheOwnersAlone(t *testing.T) {
 	stale := Lease{newClaim("9", "n2", "rail0").Owner, a, "0000:86:00.2", time.Unix(1790000000, 0)}
 	require.NoError(t, os.Link(n2.selfPath(), n2.recordPath(stale)))
 	require.NoError(t, n2.Release(t.Context(), newClaim("9", "n2", "rail0").Owner))
-	leases, err := n2.ListLeases(t.Context())
-	require.NoError(t, err)
-	require.Len(t, leases, 1, "the lease of n1 is there")
+	require.Len(t, listAll(t, n2).leases, 1, "the lease of n1 is there")
 	require.ErrorContains(t, n2.Release(t.Context(), newClaim("7", "n1", "rail0").Owner), "opened for node n2")
 
 	require.NoError(t, n1.Release(t.Context(), newClaim("7", "n1", "rail0").Owner))
@@ -177,20 +188,7 @@ func TestSweepByJobState(t *testing.T) {
 	require.Len(t, freed, 1, "only this node's")
 	require.Equal(t, newClaim("dead", "n1", "rail0").Owner, freed[0].Owner)
 	require.Equal(t, "0000:86:00.2", freed[0].VF)
-
-	// n2 was killed while it prepared a lease; n1 sweeps for it on demand.
-	half := Lease{newClaim("half", "n2", "rail0").Owner, parseIP("10.1.0.77"), "", time.Unix(1790000000, 0)}
-	require.NoError(t, os.Link(n2.selfPath(), n2.recordPath(half)))
-	require.NoError(t, os.MkdirAll(n2.freshPath(parseIP("10.1.0.77"), "n2"), 0o700))
-	freed, err = n1.SweepAll(t.Context(), alive)
-	require.NoError(t, err)
-	require.Len(t, freed, 2)
-	leases, err := n1.ListLeases(t.Context())
-	require.NoError(t, err)
-	require.Len(t, leases, 1)
-	require.Equal(t, "live", leases[0].Job)
-	require.NoError(t, n1.Release(t.Context(), newClaim("live", "n1", "rail0").Owner))
-	requireClean(t, n1)
+	require.Len(t, listAll(t, n2).leases, 2)
 }
 
 func TestConflictQuarantines(t *testing.T) {
@@ -216,10 +214,7 @@ func TestConflictQuarantines(t *testing.T) {
 	require.NoError(t, os.Link(n1.selfPath(), n1.leasePath(old)))
 	require.NotEqual(t, first, mustAcquire(t, n1, c))
 
-	list, err := n2.ListQuarantine(t.Context())
-	require.NoError(t, err)
-	require.Len(t, list, 1)
-	require.Equal(t, Quarantined{first, mac, "n1", time.Unix(now.Unix(), 0)}, list[0])
+	require.Equal(t, []Quarantined{{first, mac, "n1", time.Unix(now.Unix(), 0)}}, listAll(t, n2).quarantine)
 	for i := range 12 { // 14 usable, one taken, one in quarantine
 		require.NotEqual(t, first, mustAcquire(t, n2, newClaim(fmt.Sprint(i), "n2", "rail0")))
 	}
@@ -227,9 +222,7 @@ func TestConflictQuarantines(t *testing.T) {
 	require.ErrorIs(t, err, errFull)
 	now = now.Add(quarantineTime + time.Second)
 	require.Equal(t, first, mustAcquire(t, n2, newClaim("12", "n2", "rail0")), "the quarantine is over")
-	list, err = n2.ListQuarantine(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, list)
+	require.Empty(t, listAll(t, n2).quarantine)
 }
 
 func TestConflictsAreBounded(t *testing.T) {
@@ -246,15 +239,13 @@ func TestConflictsAreBounded(t *testing.T) {
 	_, err = n1.ReportConflict(t.Context(), c, a, mac)
 	require.ErrorIs(t, err, ErrConflict)
 	require.ErrorContains(t, err, "this node finds 9 addresses in use; check the VLAN")
-	list, err := n1.ListQuarantine(t.Context())
-	require.NoError(t, err)
-	require.Len(t, list, maxConflicts)
-	leases, err := n1.ListLeases(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, leases, "the job has no address")
-	for _, q := range list {
-		require.NoError(t, n1.Lift(t.Context(), q.Addr))
-		require.NoError(t, n1.Lift(t.Context(), q.Addr), "twice")
+	all := listAll(t, n1)
+	require.Len(t, all.quarantine, maxConflicts)
+	require.Empty(t, all.leases, "the job has no address")
+	endQuarantines(n1)
+	for range 2 {
+		_, err = n1.Sweep(t.Context(), func(Owner) bool { return true })
+		require.NoError(t, err)
 	}
 	requireClean(t, n1)
 }

@@ -164,10 +164,15 @@ func TestDynamicNodes(t *testing.T) {
 		c.Run(harness.Alice, "srun", fmt.Sprintf("-N%d", dynamicMax), "--gres="+dynamicGPU+":1", "--jail=debian", "cat", marker))
 	requireOutput(t, "debian\nnvidia0", c.Run(harness.Alice, "srun", "-wd2", "--gres="+dynamicGPU+":1", "--constraint=jail-debian", "--jail=debian", "sh", "-c", list))
 
+	leaseToDynamic(t, c, dynamicMax)
 	for i := dynamicMax; i > 1; i-- {
 		removeDynamic(t, c, i)
 	}
-	r := c.Root("scontrol", "delete", "NodeName=d1")
+	r := c.Root("gojail", "pool", "release", nameDynamic(dynamicMax))
+	assert.Equal(t, "released the address 10.1.0.5 of job 7 (rail r)\n", r.Stdout, r)
+	r = c.Root("gojail", "pool", "ls", "--json")
+	assert.Equal(t, "{\n  \"addresses\": []\n}\n", r.Stdout, r)
+	r = c.Root("scontrol", "delete", "NodeName=d1")
 	assert.NotZero(t, r.Code, "it has a job: %s", r)
 	assert.Equal(t, "d1", strings.TrimSpace(c.Root("sinfo", "-h", "-N", "-o", "%N").Stdout))
 	changeDynamic(t, c, 2)
@@ -183,6 +188,23 @@ func TestDynamicNodes(t *testing.T) {
 	job := c.WaitJob(harness.Job{ID: strings.TrimSpace(submit.Stdout)})
 	assert.Equal(t, "COMPLETED debian\nnvidia0\ndebian\n", job.State+" "+job.Output, job)
 	assert.Empty(t, c.Drained())
+}
+
+// leaseToDynamic leaves a lease as a node does that crashes while a job has an address, and sees that nobody else releases
+// it as long as slurmctld knows the node.
+func leaseToDynamic(t *testing.T, c *harness.Cluster, i int) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(c.Path("/etc/gojail/network.toml"), []byte("[[policy]]\nname = \"p\"\nnic = { pf = [\"nosuch0\"] }\nvfs = 1\n"+
+		"[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/24\"\ndirectory = \"/srv/leases\"\n[[rail]]\nname = \"r\"\npolicy = \"p\"\npools = [\"a\"]\n"), 0o644))
+	r := c.Root("sh", "-ec", `umask 077; cd /srv; mkdir -p "leases/a/nodes/$1" leases/a/addresses/10.1.0.0/10.1.0.5
+name=$(sed -n 's/^ClusterName=//p' slurmctld/slurm.conf)
+touch "leases/a/nodes/$1/$name,7,r,10.1.0.5,-,1790000000" "leases/a/addresses/10.1.0.0/10.1.0.5/$name,7,$1,r,-,1790000000"`, "sh", nameDynamic(i))
+	require.Zero(t, r.Code, r)
+	r = c.Root("gojail", "pool", "release", nameDynamic(i))
+	assert.Equal(t, 1, r.Code, r)
+	assert.Contains(t, r.Stderr, "it is in Slurm, and its jobs may have them; remove it first (scontrol delete nodename="+nameDynamic(i)+")")
+	r = c.Root("gojail", "pool", "ls")
+	assert.Contains(t, r.Stdout, " "+nameDynamic(i)+" ", r)
 }
 
 // removeDynamic removes a node without jobs, as docs/operations.md has it.

@@ -78,7 +78,12 @@ The whole procedure is docs/install.md, in /usr/share/doc/gojail of the package.
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return n.fillDefaults(cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if isCompletion(cmd) { // the flags of the command line are not parsed yet
+				return nil
+			}
+			return n.fillDefaults(cmd)
+		},
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -91,7 +96,7 @@ The whole procedure is docs/install.md, in /usr/share/doc/gojail of the package.
 	flags.StringVar(&n.Name, "node", "", "the name of this node in slurm.conf (default: the host name up to the first dot)")
 	flags.StringVar(&n.LibDir, "libdir", "", "the directory of the plugin (default: ../lib/gojail relative to this command)")
 	root.AddCommand(newCheckCommand(n), newInitCommand(n), newRunCommand(n), newEnterCommand(n), newLsCommand(n), newSpecCommand(n),
-		newSweepCommand(n), newReloadCommand(n), newMetricsCommand(n), newJailCommand(n), newVFCommand(n), newGresCommand(n), newNodeConfCommand(n), newNetCommand(n), newVersionCommand())
+		newSweepCommand(n), newReloadCommand(n), newMetricsCommand(n), newJailCommand(n), newVFCommand(n), newPoolCommand(n), newGresCommand(n), newNodeConfCommand(n), newNetCommand(n), newVersionCommand())
 	return root
 }
 
@@ -134,7 +139,7 @@ func (n *localNode) fillDefaults(cmd *cobra.Command) error {
 		}
 		n.LibDir = filepath.Join(filepath.Dir(own), "..", "lib", "gojail")
 	}
-	if os.Geteuid() != 0 && cmd.Annotations["anybody"] == "" && !isCompletion(cmd) {
+	if os.Geteuid() != 0 && cmd.Annotations["anybody"] == "" {
 		return fmt.Errorf("%s must be run as root", cmd.CommandPath())
 	}
 	return nil

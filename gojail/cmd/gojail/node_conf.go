@@ -9,20 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/gojail/gojail/gojail/node"
-	"github.com/gojail/gojail/internal/command"
 	"github.com/gojail/gojail/internal/rootpath"
-	"github.com/gojail/gojail/internal/slurmconf"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/gres"
 )
-
-// scontrolTimeout is the timeout for slurmctld's answer.
-const scontrolTimeout = 30 * time.Second
 
 func newNodeConfCommand(n *localNode) *cobra.Command {
 	var compare bool
@@ -106,19 +99,13 @@ func (n *localNode) queryNode(ctx context.Context) (gres.NodeConf, error) {
 	if err != nil {
 		return gres.NodeConf{}, err
 	}
-	path := node.FindSlurmCommand(c, "scontrol")
-	if path == "" {
-		return gres.NodeConf{}, fmt.Errorf("cannot ask slurmctld for the node %s: this machine has no scontrol; install Slurm's client commands, or name their directory in gojail.toml (slurm.host)", n.Name)
-	}
 	conf := os.Getenv("SLURM_CONF")
 	if own := filepath.Join(c.Slurm.Conf, "slurm.conf"); conf == "" && rootpath.Exists(own) {
 		conf = own // otherwise scontrol finds it as Slurm's commands do
 	}
-	ctx, cancel := context.WithTimeout(ctx, scontrolTimeout)
-	defer cancel()
-	text, err := command.Run(ctx, command.Command{Path: path, Args: []string{"--oneliner", "show", "node", n.Name}, Env: slurmconf.Environment(conf)})
+	text, err := showNode(ctx, c, conf, n.Name)
 	if err != nil {
-		return gres.NodeConf{}, fmt.Errorf("cannot ask slurmctld for the node %s: %w", n.Name, err)
+		return gres.NodeConf{}, err
 	}
 	return gres.ParseNode(text, n.Name)
 }
