@@ -4,9 +4,7 @@ package checks
 
 import (
 	"context"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/gojail/gojail/healthcheck/check"
@@ -74,14 +72,16 @@ func quarantine(_ context.Context, h *check.Host, s *check.Settings) check.Findi
 	if !mayExist(s.Network.Config) {
 		return check.NewFinding(check.NotApplicable, "no policies: %s does not exist", s.Network.Config)
 	}
-	_, held, err := attach.ListHeld(filepath.Join(newJailNode(h, s).State, "net"))
+	held, err := attach.ListHeld(filepath.Join(newJailNode(h, s).State, "net"))
 	if err != nil {
 		return check.NewFinding(check.Unknown, "%s", formatLine(err.Error()))
 	}
 	var p problems
-	for _, pci := range slices.Sorted(maps.Keys(held)) {
-		p.addWarning("VF %s is in quarantine", pci)
-		p.addNote("%s %s", pci, held[pci])
+	for _, vf := range held {
+		if vf.Quarantined != "" {
+			p.addWarning("VF %s is in quarantine", vf.PCI)
+			p.addNote("%s %s", vf.PCI, vf.Quarantined)
+		}
 	}
 	return p.buildFinding("no VF is in quarantine")
 }

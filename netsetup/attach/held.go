@@ -3,41 +3,55 @@
 package attach
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/gojail/gojail/netsetup/config"
 )
 
-// ListHeld returns the VFs that are not free, by PCI address: those of jobs with the job,
-// those in quarantine with the reason. A VF with a damaged journal is in quarantine. state
+// HeldVF is a VF that is not free.
+type HeldVF struct {
+	PCI         string
+	Job         string // that has it, or had it before the quarantine; "" if its journal is damaged
+	Rail        string // "" if its journal is damaged
+	Quarantined string // reason of the quarantine; "": none
+}
+
+// ListHeld returns the VFs that jobs have, and those in quarantine. A VF with a damaged journal is in quarantine. state
 // is Site.State.
-func ListHeld(state string) (jobs, quarantined map[string]string, err error) {
-	entries, bad, err := store(state).readEntries()
-	if err != nil {
-		return nil, nil, err
-	}
-	jobs = map[string]string{}
+func ListHeld(state string) ([]HeldVF, error) {
+	entries, err := store(state).readHeld()
+	var vfs []HeldVF
 	for _, e := range entries {
-		if e.Quarantined != "" {
-			bad[e.PCI] = fmt.Sprintf("after job %s: %s", e.Job, e.Quarantined)
-		} else {
-			jobs[e.PCI] = e.Job
+		v := HeldVF{PCI: e.PCI, Job: e.Job, Rail: e.Rail, Quarantined: e.Quarantined}
+		if v.Quarantined != "" && v.Job != "" {
+			v.Quarantined = fmt.Sprintf("after job %s: %s", e.Job, e.Quarantined)
 		}
+		vfs = append(vfs, v)
 	}
-	return jobs, bad, nil
+	return vfs, err
+}
+
+// readHeld reads the journals of all VFs, by PCI address. Of a damaged one it returns that address, and what is wrong as
+// the reason of a quarantine.
+func (s store) readHeld() ([]*entry, error) {
+	entries, bad, err := s.readEntries()
+	for pci, why := range bad {
+		entries = append(entries, &entry{PCI: pci, Quarantined: why})
+	}
+	slices.SortFunc(entries, func(a, b *entry) int { return cmp.Compare(a.PCI, b.PCI) })
+	return entries, err
 }
 
 // listTaken returns what jobs have, and what is in quarantine, for choose.
 func (s store) listTaken(cfg *config.Config) (taken, error) {
-	entries, bad, err := s.readEntries()
+	entries, err := s.readHeld()
 	held := taken{map[string]string{}, map[railSlot]string{}}
-	for pci := range bad {
-		held.vfs[pci] = "in quarantine"
-	}
 	for _, e := range entries {
 		held.vfs[e.PCI] = "job " + e.Job
 		if e.Quarantined != "" {
@@ -50,29 +64,6 @@ func (s store) listTaken(cfg *config.Config) (taken, error) {
 		}
 	}
 	return held, err
-}
-
-// HeldVF is a VF that is not free.
-type HeldVF struct {
-	PCI         string
-	Rail        string // "" if its journal is damaged
-	Quarantined bool
-}
-
-// ListHeldVFs returns the VFs that ListHeld returns, with their rails.
-func ListHeldVFs(state string) ([]HeldVF, error) {
-	entries, bad, err := store(state).readEntries()
-	if err != nil {
-		return nil, err
-	}
-	var vfs []HeldVF
-	for _, e := range entries {
-		vfs = append(vfs, HeldVF{PCI: e.PCI, Rail: e.Rail, Quarantined: e.Quarantined != ""})
-	}
-	for pci := range bad {
-		vfs = append(vfs, HeldVF{PCI: pci, Quarantined: true})
-	}
-	return vfs, nil
 }
 
 // ListNetworks returns the complete networks of jobs, and what is wrong with the records of others. state is

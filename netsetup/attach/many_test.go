@@ -87,7 +87,7 @@ func TestManyJobs(t *testing.T) {
 			addresses[g.Control.Addresses[0]], addresses[g.Rails[0].Addresses[0].Addr()] = true, true
 		}
 		assert.Len(t, addresses, 100)
-		held, _, err := ListHeld(n.site.State)
+		held, err := ListHeld(n.site.State)
 		require.NoError(t, err)
 		assert.Len(t, held, 50)
 		for i := range jobs {

@@ -41,14 +41,9 @@ func TestAVFThatCannotBeResetIsInQuarantine(t *testing.T) {
 	require.ErrorContains(t, err, "rail rail0 (VF 0 of pf0, 0000:80:01.0) is in quarantine: undo \"knobs\": the card hangs; `gojail sweep` tries again")
 	assert.NotContains(t, err.Error(), "\n")
 	requireSame(t, empty, readSpace(t, job))
-	held, quarantined, err := ListHeld(n.site.State)
+	held, err := ListHeld(n.site.State)
 	require.NoError(t, err)
-	assert.Empty(t, held)
-	assert.Len(t, quarantined, 1)
-	assert.Contains(t, quarantined[newCard(0).VFAddress(0)], "after job 4711: undo \"knobs\": the card hangs")
-	vfs, err := ListHeldVFs(n.site.State)
-	require.NoError(t, err)
-	assert.Equal(t, []HeldVF{{newCard(0).VFAddress(0), "rail0", true}}, vfs)
+	assert.Equal(t, []HeldVF{{newCard(0).VFAddress(0), "4711", "rail0", "after job 4711: undo \"knobs\": the card hangs"}}, held)
 	assert.True(t, HasAnything(n.site.State, "4711"), "the ends of later jobs try again")
 	assert.False(t, HasAnything(n.site.State, "4712"))
 
@@ -114,9 +109,9 @@ func TestLift(t *testing.T) {
 	assert.ErrorContains(t, lift(n.site.State, pci), "is not in quarantine")
 	assert.ErrorContains(t, lift(n.site.State+"/none", pci), "is not in quarantine")
 	assert.ErrorContains(t, lift(n.site.State, "../../etc/passwd"), "is not a PCI address")
-	_, quarantined, err := ListHeld(n.site.State)
+	held, err := ListHeld(n.site.State)
 	require.NoError(t, err)
-	assert.Empty(t, quarantined)
+	assert.Empty(t, held)
 }
 
 // TestNameTaken gives the VF's name to another interface.
@@ -154,9 +149,13 @@ func TestDamagedJournals(t *testing.T) {
 	for pci, text := range broken {
 		require.NoError(t, os.WriteFile(store(n.site.State).vfPath(pci), []byte(text), 0o600))
 	}
-	_, quarantined, err := ListHeld(n.site.State)
+	held, err := ListHeld(n.site.State)
 	require.NoError(t, err)
-	assert.Len(t, quarantined, 7)
+	assert.Len(t, held, 7)
+	for _, vf := range held {
+		assert.Contains(t, vf.Quarantined, "is damaged")
+		assert.Empty(t, vf.Job+vf.Rail)
+	}
 	swept, err := Sweep(t.Context(), n.site, isNeverAlive)
 	require.NoError(t, err)
 	assert.Len(t, swept.Leftovers, 7)

@@ -33,13 +33,9 @@ func TestAHeldVFIsNotGiven(t *testing.T) {
 	_, err = Attach(t.Context(), n.site, Job{ID: "3", Netns: job.FD(), Devices: []string{newCard(0).VFAddress(1)}})
 	assert.ErrorIs(t, err, errNoVF)
 	requireSame(t, before, n.takeSnapshot())
-	held, quarantined, err := ListHeld(n.site.State)
+	held, err := ListHeld(n.site.State)
 	require.NoError(t, err)
-	assert.Equal(t, map[string]string{newCard(0).VFAddress(0): "1", newCard(0).VFAddress(1): "2"}, held)
-	assert.Empty(t, quarantined)
-	vfs, err := ListHeldVFs(n.site.State)
-	require.NoError(t, err)
-	assert.Equal(t, []HeldVF{{newCard(0).VFAddress(0), "rail0", false}, {newCard(0).VFAddress(1), "rail0", false}}, vfs)
+	assert.Equal(t, []HeldVF{{newCard(0).VFAddress(0), "1", "rail0", ""}, {newCard(0).VFAddress(1), "2", "rail0", ""}}, held)
 	networks, problems := ListNetworks(n.site.State)
 	assert.Empty(t, problems)
 	require.Len(t, networks, 2)
@@ -185,10 +181,9 @@ func TestWhatIsNoJob(t *testing.T) {
 	assert.ErrorContains(t, err, "descriptor -1")
 	_, err = Attach(t.Context(), n.site, Job{ID: "1", Netns: newJobSpace(t).FD(), Label: "nowhere"})
 	assert.ErrorContains(t, err, "network \"nowhere\" is unknown")
-	held, quarantined, err := ListHeld(filepath.Join(n.dir, "not there"))
+	held, err := ListHeld(filepath.Join(n.dir, "not there"))
 	assert.NoError(t, err)
 	assert.Empty(t, held)
-	assert.Empty(t, quarantined)
 }
 
 func TestStateIsRootsAlone(t *testing.T) {

@@ -20,10 +20,10 @@ func (n *localNode) addNetworks(f *metrics.Facts, s *state.State) {
 	if _, err := os.Lstat(n.networkState()); os.IsNotExist(err) {
 		return // no job ever had a VF
 	}
-	held, err := attach.ListHeldVFs(n.networkState())
+	held, err := attach.ListHeld(n.networkState())
 	f.AddProblem(err)
 	for _, vf := range held {
-		f.HeldVFs = append(f.HeldVFs, metrics.HeldVF(vf))
+		f.HeldVFs = append(f.HeldVFs, metrics.HeldVF{PCI: vf.PCI, Rail: vf.Rail, Quarantined: vf.Quarantined != ""})
 	}
 	networks, problems := attach.ListNetworks(n.networkState())
 	f.Problems = append(f.Problems, problems...)

@@ -79,8 +79,14 @@ func sayBusy(say io.Writer) func(path string) {
 // readHolders returns the job of each VF in use and the reason of each quarantine, by PCI address. A node
 // where no job ever had a VF has no records.
 func (n *localNode) readHolders() (jobs, quarantined map[string]string, err error) {
-	if _, err := os.Lstat(n.networkState()); errors.Is(err, os.ErrNotExist) {
-		return map[string]string{}, nil, nil
+	held, err := attach.ListHeld(n.networkState())
+	jobs, quarantined = map[string]string{}, map[string]string{}
+	for _, vf := range held {
+		if vf.Quarantined != "" {
+			quarantined[vf.PCI] = vf.Quarantined
+		} else {
+			jobs[vf.PCI] = vf.Job
+		}
 	}
-	return attach.ListHeld(n.networkState())
+	return jobs, quarantined, err
 }
