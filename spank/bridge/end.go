@@ -24,7 +24,7 @@ func (r *request) endJob() ([]mount.Tree, error) {
 	}
 	r.answer = r.describeNetUse(state, r.words["job"])
 	// The VFs first: while the job's namespace lives, they can be moved out of it. One that is late must not keep the sandbox.
-	until := r.deadline.Add(-leave)
+	until := r.lastMoment()
 	failed := r.releaseNet(r.words["job"], until.Add(-min(endTime, time.Until(until)/2)))
 	if err := sandbox.EndJob(state, scratch, r.words["job"], until); err != nil || failed != nil {
 		return nil, errors.Join(failed, err)
@@ -58,7 +58,7 @@ func (r *request) findScratch(state *state.State) (string, error) {
 
 // finishJob does the slow work after the end of a job, for which Slurm does not wait.
 func (r *request) finishJob() ([]mount.Tree, error) {
-	until := r.deadline.Add(-leave)
+	until := r.lastMoment()
 	state, err := state.OpenState(r.words["state"])
 	if err != nil {
 		return nil, err

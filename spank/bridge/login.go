@@ -13,5 +13,5 @@ func (r *request) endLogin() ([]mount.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, sandbox.EndLogin(state, scratch, r.words["job"], r.deadline.Add(-leave))
+	return nil, sandbox.EndLogin(state, scratch, r.words["job"], r.lastMoment())
 }

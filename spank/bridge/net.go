@@ -56,7 +56,7 @@ func (r *request) attachNet() ([]mount.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), r.deadline.Add(-leave))
+	ctx, cancel := context.WithDeadline(context.Background(), r.lastMoment())
 	defer cancel()
 	return nil, r.newNode(c).Attach(ctx, job.Request{
 		Job: r.words["job"], Jail: r.words["jail"], Label: r.words["net"], Holder: holder,
@@ -130,7 +130,7 @@ func (r *request) releaseNet(id string, until time.Time) error {
 
 // sweepNet releases the VFs of jobs that ended.
 func (r *request) sweepNet(c *config.Config, alive func(job string) bool) error {
-	ctx, cancel := context.WithDeadline(context.Background(), r.deadline)
+	ctx, cancel := context.WithDeadline(context.Background(), r.lastMoment())
 	defer cancel()
 	_, err := r.newNode(c).Sweep(ctx, alive)
 	return err

@@ -113,7 +113,7 @@ func (r *request) writeSite() ([]mount.Tree, error) {
 	if c.Networks, err = r.readNetworks(); err != nil {
 		return nil, err
 	}
-	if err := site.Write(c, state.Path(), r.deadline.Add(-leave)); err != nil {
+	if err := site.Write(c, state.Path(), r.lastMoment()); err != nil {
 		return nil, err
 	}
 	sandbox.EndUnusedZygotes(state, c) // the sweep retries after an error
@@ -218,8 +218,11 @@ func earlier(a, b time.Time) time.Time {
 // with the reason to reach the caller.
 const leave = time.Second
 
+// lastMoment returns the time at which a request stops waiting and says what it waits for.
+func (r *request) lastMoment() time.Time { return r.deadline.Add(-leave) }
+
 func (r *request) sweepNode() ([]mount.Tree, error) {
-	until := r.deadline.Add(-leave)
+	until := r.lastMoment()
 	c, err := r.loadConfig()
 	if err != nil {
 		return nil, err
