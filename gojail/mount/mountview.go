@@ -3,7 +3,6 @@
 package mount
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/procfs"
 	"github.com/gojail/gojail/internal/storage"
 )
 
@@ -43,15 +43,7 @@ func ReadMountView(process string) (*mountView, error) {
 	fail := func(err error) (*mountView, error) {
 		return nil, fmt.Errorf("cannot read the mount table of process %s: %w", process, oneline.Cause(err))
 	}
-	text, err := os.ReadFile("/proc/" + process + "/mountinfo")
-	if err != nil {
-		return fail(err)
-	}
-	mounts, err := mountinfo.GetMountsFromReader(bytes.NewReader(text), nil)
-	if err != nil {
-		return fail(err)
-	}
-	root, err := unix.Open("/proc/"+process+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	mounts, root, err := procfs.OpenMounts("/proc/" + process)
 	if err != nil {
 		return fail(err)
 	}

@@ -3,7 +3,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/moby/sys/mountinfo"
 
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/state"
@@ -63,7 +64,7 @@ func hasInhabitedSandbox(s *state.State, scratch, job string) bool {
 // this process's. Without a PID namespace, processes outlive the holder of their sandbox.
 func isMountedByUser(dir, uid string) bool {
 	// A mount's root is a path in its file system, whose own place on the node may be any directory above this one.
-	below := []byte("/" + filepath.Base(filepath.Dir(dir)) + "/" + filepath.Base(dir) + "/")
+	below := "/" + filepath.Base(filepath.Dir(dir)) + "/" + filepath.Base(dir) + "/"
 	own, _ := procfs.ReadNamespace(os.Getpid(), "mnt")
 	entries, _ := os.ReadDir("/proc")
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
@@ -71,13 +72,8 @@ func isMountedByUser(dir, uid string) bool {
 		if err != nil || !procfs.IsOf(e.Name(), uid) || procfs.LivesIn(pid, own) {
 			return false
 		}
-		table, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "mountinfo"))
-		for line := range bytes.Lines(table) {
-			if fields := bytes.Fields(line); len(fields) > 3 && bytes.Contains(append(fields[3], '/'), below) {
-				return true
-			}
-		}
-		return false
+		mounts, _ := procfs.ReadMounts(filepath.Join("/proc", e.Name())) // none of a process that has ended
+		return slices.ContainsFunc(mounts, func(m *mountinfo.Info) bool { return strings.Contains(m.Root+"/", below) })
 	})
 }
 

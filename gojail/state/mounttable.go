@@ -3,9 +3,7 @@
 package state
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -26,20 +24,12 @@ type mountTable struct {
 	root   int // descriptor of the sandbox's root, O_PATH
 }
 
-// readMountTable reads /proc/PID/mountinfo (proc(5)) of a sandbox's holder.
+// readMountTable reads the mount table of a sandbox's holder.
 func readMountTable(r Record) (*mountTable, error) {
 	fail := func(err error) (*mountTable, error) {
 		return nil, fmt.Errorf("sandbox %s: cannot read the mounts of its holder: %w", r.Name, oneline.Cause(err))
 	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", r.PID))
-	if err != nil {
-		return fail(err)
-	}
-	mounts, err := mountinfo.GetMountsFromReader(bytes.NewReader(text), nil)
-	if err != nil {
-		return fail(err)
-	}
-	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", r.PID), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	mounts, root, err := procfs.OpenMounts(fmt.Sprintf("/proc/%d", r.PID))
 	if err != nil {
 		return fail(err)
 	}

@@ -3,6 +3,7 @@
 package checks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/internal/procfs"
 )
 
 // storagePatience is the time after which unresponsive storage counts as hung. It is shorter
@@ -25,14 +27,9 @@ const storagePatience = 4 * time.Second
 
 // mounted checks the mount table only, which never hangs.
 func mounted(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
-	f, err := os.Open(filepath.Join(h.Roots.Proc, "self/mountinfo"))
-	if err != nil {
-		return check.NewFinding(check.Unknown, "cannot read the mount table: %v", err)
-	}
-	defer f.Close()
-	mounts, err := mountinfo.GetMountsFromReader(f, nil)
+	mounts, err := procfs.ReadMounts(filepath.Join(h.Roots.Proc, "self"))
 	if err != nil || len(mounts) == 0 {
-		return check.NewFinding(check.Unknown, "cannot parse the mount table")
+		return check.NewFinding(check.Unknown, "cannot read the mount table: %v", cmp.Or(err, errors.New("it is empty")))
 	}
 	at := map[string]*mountinfo.Info{} // the last mount on a path is the visible one
 	for _, m := range mounts {

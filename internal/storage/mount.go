@@ -15,6 +15,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/procfs"
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
@@ -70,14 +71,7 @@ func (m *Mount) TellingOptions() (found []string) {
 type Table []*mountinfo.Info
 
 // ReadTable reads the mount table, which never waits for a server.
-func ReadTable() (Table, error) {
-	f, err := os.Open("/proc/self/mountinfo")
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return mountinfo.GetMountsFromReader(f, nil)
-}
+func ReadTable() (Table, error) { return procfs.ReadMounts("/proc/self") }
 
 func newMount(m *mountinfo.Info) *Mount {
 	options := append(strings.Split(m.Options, ","), strings.Split(m.VFSOptions, ",")...)

@@ -3,14 +3,14 @@
 package attach
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/procfs"
 )
 
 // readInode returns the inode number of a namespace. The kernel reuses the numbers of
@@ -77,15 +77,13 @@ func openLink(path, name string, number uint64) int {
 
 // openMounted opens the namespace by a mount of it, such as those of `ip netns`.
 func openMounted(proc, name string, number uint64) int {
-	file, err := os.Open(filepath.Join(proc, "self/mountinfo"))
+	mounts, err := procfs.ReadMounts(filepath.Join(proc, "self"))
 	if err != nil {
 		return -1
 	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		fields := strings.Fields(lines.Text()) // proc_pid_mountinfo(5): the fourth field is the root, the fifth the mount point
-		if len(fields) > 4 && fields[3] == name {
-			if fd := openNumber(fields[4], number); fd >= 0 {
+	for _, m := range mounts {
+		if m.Root == name {
+			if fd := openNumber(m.Mountpoint, number); fd >= 0 {
 				return fd
 			}
 		}
