@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/healthcheck/config"
+	"github.com/gojail/gojail/internal/filelock"
 )
 
 // fakeScontrol keeps a node in the files state, reason and stamp. It logs its calls, and first
@@ -61,6 +62,7 @@ func newSite(t *testing.T) *site {
 		Store: Store{Run: filepath.Join(s.dir, "run"), State: filepath.Join(s.dir, "state.d")},
 		Now:   func() time.Time { return s.now },
 	}
+	s.reconciler.Slurm.Timeout = time.Minute
 	s.reconciler.Slurm.Scontrol = filepath.Join(s.dir, "scontrol")
 	for _, dir := range []string{s.reconciler.Store.Run, s.reconciler.Store.State} {
 		require.NoError(t, os.Mkdir(dir, 0o700))
@@ -75,10 +77,32 @@ func (s *site) run(runs string) {
 		require.NoError(s.t, err)
 		s.reconciler.History = h
 		h.AddResults(results(letters))
-		s.outcome = s.reconciler.Reconcile(context.Background(), results(letters))
+		s.reconcile(letters)
 		require.NoError(s.t, s.reconciler.Store.SaveHistory(h))
 		s.now = s.now.Add(30 * time.Second)
 	}
+}
+
+// hangForever is a part of scontrol that hangs.
+const hangForever = "touch hanging; sleep 1000"
+
+// reconcile performs one run. Where scontrol hangs, the time for its answer is over at that moment, and the next run comes when
+// that scontrol is gone, however slow this machine is.
+func (s *site) reconcile(letters string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			if os.Remove(filepath.Join(s.dir, "hanging")) == nil {
+				cancel()
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	s.outcome = s.reconciler.Reconcile(ctx, results(letters))
+	lock, err := filelock.Wait(s.t.Context(), s.reconciler.Slurm.Lock)
+	require.NoError(s.t, err)
+	lock.Close()
 }
 
 func (s *site) boot() { require.NoError(s.t, os.Remove(s.reconciler.Store.historyPath())) }
@@ -227,7 +251,7 @@ func TestWithoutAnAnswerNothingIsWritten(t *testing.T) {
 	for name, before := range map[string]string{
 		"empty":        "exit 0",
 		"fails":        "echo 'slurm_load_node error: Unable to contact slurm controller' >&2; exit 1",
-		"hangs":        "sleep 1000",
+		"hangs":        hangForever,
 		"another node": "echo 'NodeName=n10 Arch=x'; echo '   State=IDLE ThreadsPerCore=1'; exit 0",
 		"two nodes":    "echo 'NodeName=n1 Arch=x'; echo '   State=IDLE ThreadsPerCore=1'",
 		"no state":     "echo 'NodeName=n1 Arch=x'; exit 0",
@@ -235,22 +259,18 @@ func TestWithoutAnAnswerNothingIsWritten(t *testing.T) {
 		"cut reason":   "echo 'NodeName=n1 Arch=x'; echo '   State=IDLE+DRAIN ThreadsPerCore=1'; echo '   Reason=x'; exit 0",
 	} {
 		s := newSite(t)
-		s.reconciler.Slurm.Timeout = 100 * time.Millisecond
 		s.set("before-show", before)
 		s.run("fo fo")
 		assert.Error(t, s.outcome.Err, name)
 		assert.NotContains(t, s.calls(), "update", name)
 
-		s.reconciler.Slurm.Timeout = time.Minute
 		s.set("before-show", "")
 		s.run("fo")
 		s.is("IDLE+DRAIN", reasonA)
-		s.reconciler.Slurm.Timeout = 100 * time.Millisecond
 		s.set("before-show", before)
 		s.run("oo oo oo oo")
 		s.is("IDLE+DRAIN", reasonA)
 
-		s.reconciler.Slurm.Timeout = time.Minute
 		s.set("before-show", "")
 		s.run("oo")
 		assert.Equal(t, Undrain, s.outcome.Action, name)
@@ -261,16 +281,14 @@ func TestWithoutAnAnswerNothingIsWritten(t *testing.T) {
 func TestAnUpdateWithoutAnAnswerIsSeenToLater(t *testing.T) {
 	for name, before := range map[string]string{
 		"refused":         "exit 1",
-		"hangs":           "sleep 1000",
-		"hangs, but came": "echo IDLE+DRAIN >state; printf %s \"${4#Reason=}\" >reason; echo root@x >stamp; sleep 1000",
+		"hangs":           hangForever,
+		"hangs, but came": "echo IDLE+DRAIN >state; printf %s \"${4#Reason=}\" >reason; echo root@x >stamp; " + hangForever,
 	} {
 		s := newSite(t)
 		s.set("before-update", before)
-		s.reconciler.Slurm.Timeout = 300 * time.Millisecond
 		s.run("fo fo")
 		assert.Error(t, s.outcome.Err, name)
 		s.set("before-update", "")
-		s.reconciler.Slurm.Timeout = time.Minute
 		s.run("fo")
 		s.is("IDLE+DRAIN", reasonA)
 		s.run("oo oo oo")

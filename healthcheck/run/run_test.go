@@ -33,6 +33,9 @@ func checks() []check.Check {
 		pid := filepath.Join(h.Roots.Run, "pid")
 		_ = os.WriteFile(pid+".new", []byte(strconv.Itoa(os.Getpid())), 0o600)
 		_ = os.Rename(pid+".new", pid)
+		if f, err := os.OpenFile(filepath.Join(h.Roots.Run, "begun"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600); err == nil {
+			_, _ = f.WriteString(".")
+		}
 		select {}
 	}
 	broken := func(context.Context, *check.Host) check.Finding { panic("no\nidea") }
@@ -209,11 +212,22 @@ func TestTheWholeEndsAlsoIfEverythingHangs(t *testing.T) {
 		check.Timeout = long
 		list = append(list, check)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), short)
+	// Five in this process and one in each child hang before the end comes: none creates a file after it.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for _, s := range said(runner(t, list...).Run(ctx)) {
+	r := runner(t, list...)
+	go func() {
+		for ctx.Err() == nil {
+			if begun, _ := os.ReadFile(filepath.Join(r.Locks, "begun")); len(begun) == 8 {
+				cancel()
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	for _, s := range said(r.Run(ctx)) {
 		assert.Equal(t, "forever: unknown: not checked in time", s)
 	}
+	assert.ErrorIs(t, ctx.Err(), context.Canceled, "all that can hang do")
 }
 
 func TestAStuckChildIsNotJoined(t *testing.T) {
