@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 
@@ -92,6 +93,17 @@ func (a abi) compileFilter(p *specs.LinuxSeccomp) (code, error) {
 		other = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 	}
 	add(newest+1, code{returnValue(other)})
+	for _, n := range slices.Sorted(maps.Values(a.private)) {
+		if rules[n] == nil {
+			continue
+		}
+		answer, err := compileRules(rules[n], other)
+		if err != nil {
+			return nil, err
+		}
+		add(n, answer)
+		add(n+1, code{returnValue(other)})
+	}
 	if a.x32 {
 		add(x32Bit, code{returnValue(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))})
 	}
@@ -99,7 +111,7 @@ func (a abi) compileFilter(p *specs.LinuxSeccomp) (code, error) {
 }
 
 // readRules returns the profile's rules by system call number, in the profile's order, and the highest number
-// that it names.
+// that it names, except for private ones.
 func (a abi) readRules(p *specs.LinuxSeccomp) (rules map[uint32][]rule, newest uint32, err error) {
 	numbers, known := a.listNumbers()
 	rules = map[uint32][]rule{}
@@ -117,7 +129,9 @@ func (a abi) readRules(p *specs.LinuxSeccomp) (rules map[uint32][]rule, newest u
 				return nil, 0, err
 			}
 			rules[n] = append(rules[n], r)
-			newest = max(newest, n)
+			if n < privateBase {
+				newest = max(newest, n)
+			}
 		}
 	}
 	return rules, newest, nil

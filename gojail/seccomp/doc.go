@@ -19,7 +19,7 @@
 //   - process_vm_readv (single-copy MPI) and ptrace of one's own processes work;
 //   - the memory policy calls work, unlike in Docker, see additions.
 //
-// The package supports amd64, with 32-bit programs if the profile lists them, and arm64. x32 calls fail
+// The package supports amd64, and arm64, with 32-bit programs if the profile lists them. x32 calls fail
 // with ENOSYS; a call by any other ABI kills the process.
 //
 // The package does not use libseccomp, which each node would need in a release that has all of the profile's

@@ -29,7 +29,7 @@ func TestReference(t *testing.T) {
 	for _, caps := range [][]string{nil, {"CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_SYS_NICE", "CAP_SYS_CHROOT"}} {
 		p, err := moby.GetDefaultProfile(newBoundedSpec(caps)) // without what we change
 		require.NoError(t, err)
-		p.Architectures = []specs.Arch{specs.ArchX86_64, specs.ArchX86, specs.ArchAARCH64}
+		p.Architectures = []specs.Arch{specs.ArchX86_64, specs.ArchX86, specs.ArchAARCH64, specs.ArchARM}
 		for machine, abis := range machines {
 			program := compileFor(t, machine, p)
 			for _, a := range abis {

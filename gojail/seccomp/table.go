@@ -4,6 +4,7 @@ package seccomp
 
 import (
 	_ "embed"
+	"maps"
 	"runtime"
 	"strconv"
 	"strings"
@@ -25,9 +26,19 @@ type abi struct {
 	oci    specs.Arch
 	wide   bool // arguments have 64 bits
 	x32    bool // numbers with x32Bit belong to another ABI (asm/unistd.h)
+
+	private map[string]uint32 // calls that have their numbers from privateBase on
 }
 
 const x32Bit = 0x40000000
+
+// privateBase is the first number of the calls that only ARM has: __ARM_NR_BASE of its asm/unistd.h.
+const privateBase = 0xf0000
+
+// armPrivate are these calls by the names that profiles and libseccomp have for them. A 64-bit kernel has cacheflush and
+// set_tls of them; the C library calls set_tls at the start of each program.
+var armPrivate = map[string]uint32{"breakpoint": privateBase + 1, "cacheflush": privateBase + 2, "usr26": privateBase + 3,
+	"usr32": privateBase + 4, "set_tls": privateBase + 5, "get_tls": privateBase + 6}
 
 // machines are the ABIs of each architecture, its native one first.
 var machines = map[string][]abi{
@@ -37,6 +48,7 @@ var machines = map[string][]abi{
 	},
 	"arm64": {
 		{column: 3, audit: unix.AUDIT_ARCH_AARCH64, oci: specs.ArchAARCH64, wide: true},
+		{column: 4, audit: unix.AUDIT_ARCH_ARM, oci: specs.ArchARM, private: armPrivate},
 	},
 }
 
@@ -51,6 +63,10 @@ func (a abi) listNumbers() (numbers map[string]uint32, known map[string]bool) {
 		if n, err := strconv.ParseUint(words[a.column], 10, 32); err == nil {
 			numbers[words[0]] = uint32(n)
 		}
+	}
+	maps.Copy(numbers, a.private)
+	for name := range armPrivate {
+		known[name] = true
 	}
 	return numbers, known
 }
