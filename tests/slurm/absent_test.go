@@ -3,7 +3,9 @@
 package slurm_test
 
 import (
+	"fmt"
 	"maps"
+	"os"
 	"strings"
 	"testing"
 
@@ -20,10 +22,20 @@ var prolog = map[string]string{"Prolog": lib + "prolog-1"}
 const ownConf = "cp -a /etc/slurm /run/own; mount --bind /run/own /etc/slurm; "
 
 // What the health check says of plugstack.conf.
-const (
+var (
 	noPlugstack    = "plugstack: no plugstack.conf of /etc/slurm names spank_gojail.so: jobs run outside their jail"
-	optionalPlugin = "plugstack: /etc/slurm/plugstack.conf line 15: " + lib + "spank_gojail.so is optional: where it can"
+	optionalPlugin = pluginLine + lib + "spank_gojail.so is optional: where it can"
 )
+
+// pluginLine names the line of plugstack.conf that is about the plugin: the harness replaces the section of plugstack.conf.example by it.
+var pluginLine = func() string {
+	text, err := os.ReadFile("../../plugstack.conf.example")
+	if err != nil {
+		panic(err)
+	}
+	before, _, _ := strings.Cut(string(text), "\n# ---- this site")
+	return fmt.Sprintf("plugstack: /etc/slurm/plugstack.conf line %d: ", strings.Count(before, "\n")+2)
+}()
 
 // absences are the ways in which slurmd runs without gojail's plugin, or with another than the cluster needs. Each is
 // shell that makes it so in the mount namespace of n2's slurmd.
@@ -44,7 +56,7 @@ var absences = []struct {
 	{name: "optional and of another release", breaks: ownConf + "sed -i s/^required/optional/ /etc/slurm/plugstack.conf; " + ownLib +
 		otherPlugin + lib + "spank_gojail.so", health: optionalPlugin, log: "spank_gojail.so is optional there", open: true},
 	{name: "another copy of the plugin", breaks: ownConf + "mkdir /etc/slurm/old; cp " + lib + "* /etc/slurm/old; sed -i s,/opt/gojail/lib/gojail,/etc/slurm/old, /etc/slurm/plugstack.conf",
-		health: "plugstack: /etc/slurm/plugstack.conf line 15: /etc/slurm/old/spank_gojail.so is not the plugin in ", log: "names another plugin, /etc/slurm/old/spank_gojail.so"},
+		health: pluginLine + "/etc/slurm/old/spank_gojail.so is not the plugin in ", log: "names another plugin, /etc/slurm/old/spank_gojail.so"},
 	{name: "gojail's package missing", breaks: ownConf + "rm /etc/slurm/plugstack.conf; mount -t tmpfs none " + lib, health: "installation: " + lib + "gojail-launcher: no such file or directory", log: "Unable to create list of paths", open: true},
 	{name: "the plugin's package missing", breaks: ownConf + "rm /etc/slurm/plugstack.conf; " + ownLib + "rm " + lib + "spank_gojail.so",
 		health: "installation: " + lib + "spank_gojail.so: no such file or directory", log: "install gojail's plugin for this release of Slurm", open: true},
