@@ -20,7 +20,7 @@ func (r *request) checkAllocated() ([]mount.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), r.deadline.Add(-leave))
+	ctx, cancel := context.WithDeadline(context.Background(), r.lastMoment())
 	defer cancel()
 	return nil, sandbox.CheckAllocated(ctx, s, c, r.words["job"])
 }

@@ -95,9 +95,8 @@ func (m *Machines) Start(ctx context.Context, machine Machine) (<-chan error, er
 
 func (m *Machines) arguments(machine Machine) []string {
 	// A reboot is the machine's own; who waits for an agent sees one that nobody asked for. systemd's limits are for machines
-	// that are not emulated. On a busy machine a kernel at its boot was seen to take the processor's counter for seven times
-	// slower than it is ("PIT calibration deviates from HPET"): its clock ran that much too fast, and every limit was too short.
-	kernel := commandLine + " tsc=unstable mitigations=off systemd.default_timeout_start_sec=900 systemd.default_device_timeout_sec=900 systemd.service_watchdogs=0 systemd.hostname=" + machine.Name + " " + DiskVariable + "=/dev/vda " + machine.Kernel
+	// that are not emulated.
+	kernel := commandLine + " mitigations=off systemd.default_timeout_start_sec=900 systemd.default_device_timeout_sec=900 systemd.service_watchdogs=0 systemd.hostname=" + machine.Name + " " + DiskVariable + "=/dev/vda " + machine.Kernel
 	args := append(baseArguments(m.places, m.Dir), "-name", machine.Name, "-smp", "1", "-m", strconv.Itoa(machine.Memory), "-append", kernel,
 		"-chardev", "file,id=console,append=on,path="+escapeCommas(m.consolePath(machine.Name)), "-serial", "chardev:console",
 		// What QEMU has written outlives it: a power cut loses what the machine itself had in memory.

@@ -78,10 +78,15 @@ func TestOutputAndExitStatusComeBack(t *testing.T) {
 	requireNothingLeft(t, before)
 }
 
+// TestCommandEndedByASignal also looks at the guest's clock, which is not the processor's counter.
 func TestCommandEndedByASignal(t *testing.T) {
-	r, err := Run(t.Context(), newGuestOptions(t, "kill -KILL $$"))
+	o := newGuestOptions(t, "cat /sys/devices/system/clocksource/clocksource0/current_clocksource; kill -KILL $$")
+	var out bytes.Buffer
+	o.Output = &out
+	r, err := Run(t.Context(), o)
 	require.NoError(t, err)
 	assert.Equal(t, 128+9, r.Code)
+	assert.Contains(t, []string{"hpet\n", "kvm-clock\n"}, out.String())
 }
 
 func TestCommandThatIsMissing(t *testing.T) {
