@@ -86,8 +86,8 @@ func newSite() (*site, error) {
 		memory, cards     int
 	}{
 		{&s.head, "head", "head", "01", 1024, 0},
-		{&s.n1, "n1", "node", "11", 1024, 1},
-		{&s.n2, "n2", "node", "12", 1024, 1},
+		{&s.n1, "n1", "node", "11", 2048, 1},
+		{&s.n2, "n2", "node", "12", 2048, 1},
 	} {
 		disk := filepath.Join(s.machines.Dir, m.name+".ext4")
 		if err := runHere("cp", "--sparse=always", filepath.Join(repository, "build/cache/site", m.disk+".ext4"), disk); err != nil {

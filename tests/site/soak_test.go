@@ -41,11 +41,117 @@ func readNumber(t *testing.T, name string, other uint64) uint64 {
 
 const soakScript = `rm -rf soak; mkdir soak; cat >soak.sh <<'EOF'
 #!/bin/sh
-echo batch $(cat %[1]s)
-srun -Q sh -c 'echo step $(cat %[1]s); head -c 100000 /dev/zero >/tmp/file'
+say='echo "$(cat %[1]s)" "$(ls /sys/class/net | grep -c ^net)"; head -c 100000 /dev/zero >/tmp/file'
+sh -c "$say"
+[ $((SLURM_ARRAY_TASK_ID %% %[4]d)) != 0 ] || srun -Q sh -c "$say"
 sleep $((SLURM_ARRAY_TASK_ID %% 3))
 EOF
-sbatch --parsable --array=1-%[2]d -o soak/%%a.out soak.sh`
+submit() { sbatch --parsable -o soak/%%A_%%a.$1 --array=1-"$2" "${@:3}" soak.sh; }
+echo $(submit vf %[2]d --gres=nic:rail0:1 --jail-net=ai),$(submit plain %[3]d)`
+
+// soak is the jobs of TestSoak, one in twenty of which, and two more, have a VF.
+type soak struct {
+	site *site
+	jobs uint64
+	many bool   // so many that a kill each, and a step in each, would take a day
+	ids  string // of the arrays
+}
+
+func (s *site) submitSoak(t *testing.T, jobs uint64) *soak {
+	t.Helper()
+	k := &soak{site: s, jobs: jobs, many: jobs >= 200}
+	vfs, steps := 2+jobs/20, 1
+	if k.many {
+		steps = 10
+	}
+	r := s.head.run("alice", fmt.Sprintf(soakScript, marker, vfs, jobs-vfs, steps))
+	require.Zero(t, r.Code, r)
+	require.Regexp(t, `^\d+,\d+\n$`, r.Stdout, r)
+	k.ids = strings.TrimSpace(r.Stdout)
+	return k
+}
+
+// countScript prints how many of the jobs have not ended, and helps those that Slurm leaves to an administrator. It holds
+// one whose launch has failed ("launch failed requeued held"). And slurmctld that was killed before it had written that a job
+// had begun, five seconds later at most, begins it again, and drains the node, which has it already.
+const countScript = `left=$(timeout 100 squeue -rho '%%i %%r' -j %s) || exit 1
+for job in $(echo "$left" | awk '/held/ { print $1 }'); do echo "released $job"; scontrol release $job; done >&2
+for node in $(sinfo -hNRo '%%n|%%E' | sed -n 's/|Duplicate jobid$//p' | sort -u); do
+	echo "$node: Duplicate jobid" >&2
+	scontrol update NodeName=$node State=RESUME
+done
+echo "$left" | grep -c .`
+
+// count returns how many jobs have not ended, and false where slurmctld does not say.
+func (k *soak) count(t *testing.T) (left uint64, ok bool) {
+	r := k.site.head.run("", fmt.Sprintf(countScript, k.ids))
+	left, err := strconv.ParseUint(strings.TrimSpace(r.Stdout), 10, 64)
+	if r.Stderr != "" {
+		t.Logf("%s", r.Stderr)
+	}
+	return left, err == nil
+}
+
+// killAtRandom kills one thing after another until few jobs are left, and returns how many it has killed. The last jobs are left
+// in peace: all kills on a node would be of theirs.
+func (k *soak) killAtRandom(t *testing.T, random *rand.Rand) (kills uint64) {
+	// Each kill can delay its job by minutes.
+	pause, counted := 5*time.Second, time.Now()
+	if k.many {
+		pause = 30 * time.Second
+	}
+	for begin := time.Now(); kills < 2*k.jobs; kills++ {
+		if random.IntN(8) == 0 {
+			k.site.head.run("", "systemctl kill -s KILL --kill-whom=main slurmctld")
+		} else {
+			k.site.nodes()[random.IntN(2)].run("", killsOnNode[random.IntN(len(killsOnNode))])
+		}
+		time.Sleep(time.Duration(random.Int64N(int64(pause)))) // between kills, not for something
+		if time.Since(counted) < 2*pause {
+			continue
+		}
+		if left, ok := k.count(t); ok {
+			t.Logf("%4.0f s: %d jobs left, %d kills", time.Since(begin).Seconds(), left, kills+1)
+			if left <= k.jobs/20 {
+				return kills + 1
+			}
+		}
+		counted = time.Now()
+	}
+	return kills
+}
+
+// waitEnd waits until all jobs have ended. slurmctld learns that a slurmstepd was killed when slurmd registers, a minute after
+// the job's begin at the earliest (BatchStartTimeout). It had not learned it otherwise 94 seconds after such a kill.
+func (k *soak) waitEnd(t *testing.T) {
+	t.Helper()
+	for range 4 + k.jobs/10 {
+		requireAll(t, k.site.nodes(), "systemctl restart slurmd")
+		if poll(150*time.Second, func() bool {
+			left, ok := k.count(t)
+			return ok && left == 0
+		}) {
+			return
+		}
+	}
+	require.Fail(t, "jobs are left", "%v", k.site.head.run("", "squeue -r; sinfo -R; journalctl --no-pager -n 60 -u slurmctld"))
+}
+
+// assertInJail wants that no job was outside its jail, or without the VF that it had asked for, and that most have
+// succeeded.
+func (k *soak) assertInJail(t *testing.T, kills uint64) {
+	t.Helper()
+	sacct := "sacct -nXP -S now-1day -j " + k.ids
+	t.Logf("%d jobs, %d kills: %v", k.jobs, kills, k.site.head.run("", "cd /home/alice/soak; for kind in plain vf; do echo $kind; cat *.$kind | sort | uniq -c; done; "+
+		sacct+" -o State | sort | uniq -c; sinfo -Ro '%E %N'"))
+	for kind, vfs := range map[string]int{"plain": 0, "vf": 1} {
+		requireOutput(t, k.site.head.run("", "cat /home/alice/soak/*."+kind+" | grep -E '^[a-z]* [0-9]+$' | sort -u"), fmt.Sprintf("debian %d", vfs))
+	}
+	r := k.site.head.run("", sacct+" -o JobID,State | sort -u | grep -c COMPLETED")
+	completed, err := strconv.ParseUint(strings.TrimSpace(r.Stdout), 10, 64)
+	require.NoError(t, err, "%v", r)
+	assert.Greater(t, completed, k.jobs/2, "of %d jobs", k.jobs)
+}
 
 // TestSoak: 20 jobs, 2,000 with WHOLE=1, or GOJAIL_SITE_JOBS of them, while daemons and gojail's processes are killed at random.
 // A job may fail then, and one that slurmd could not start, or whose slurmstepd was killed, Slurm requeues: it begins two minutes
@@ -59,48 +165,14 @@ func TestSoak(t *testing.T) {
 	jobs := readNumber(t, "GOJAIL_SITE_JOBS", many)
 	seed := readNumber(t, "GOJAIL_SITE_SEED", uint64(time.Now().UnixNano()))
 	t.Logf("GOJAIL_SITE_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
 	requireOutput(t, s.runInJail("n[1-2]", "cat "+marker), "debian", "debian")
 	before := s.inventory()
-
-	r := s.head.run("alice", fmt.Sprintf(soakScript, marker, jobs))
-	require.Zero(t, r.Code, r)
-	id := strings.TrimSpace(r.Stdout)
-	// Slurm holds a job whose launch has failed ("launch failed requeued held").
-	hasEnded := func() bool {
-		return s.head.run("", "scontrol release "+id+" 2>/dev/null; timeout 60 squeue -rh -j "+id+" | wc -l").Stdout == "0\n"
-	}
-	// The last jobs are left in peace: all kills on a node would be of theirs.
-	kills := uint64(0)
-	for ; kills < 2*jobs && !hasEnded(); kills++ {
-		if random.IntN(8) == 0 {
-			s.head.run("", "systemctl kill -s KILL --kill-whom=main slurmctld")
-		} else {
-			s.nodes()[random.IntN(2)].run("", killsOnNode[random.IntN(len(killsOnNode))])
-		}
-		time.Sleep(time.Duration(random.IntN(5000)) * time.Millisecond) // between kills, not for something
-	}
-	// slurmctld learns that a slurmstepd was killed when slurmd registers, a minute after the job's begin at the earliest
-	// (BatchStartTimeout). It had not learned it otherwise 94 seconds after such a kill.
-	for range 4 + jobs/10 {
-		requireAll(t, s.nodes(), "systemctl restart slurmd")
-		if poll(150*time.Second, hasEnded) {
-			break
-		}
-	}
-	require.True(t, hasEnded(), "%v", s.head.run("", "squeue -r; sinfo -R; journalctl --no-pager -n 60 -u slurmctld"))
-	t.Logf("%d jobs, %d kills: %v", jobs, kills,
-		s.head.run("", "cat /home/alice/soak/*.out | sort | uniq -c; sacct -nXP -j "+id+" -o State | sort | uniq -c; sinfo -Ro '%E %N'"))
-	for line := range strings.Lines(s.head.run("", "cat /home/alice/soak/*.out | grep -E '^(batch|step)'").Stdout) {
-		assert.Contains(t, []string{"batch debian\n", "step debian\n"}, line)
-	}
+	k := s.submitSoak(t, jobs)
+	kills := k.killAtRandom(t, rand.New(rand.NewPCG(seed, 0)))
+	k.waitEnd(t)
+	k.assertInJail(t, kills)
 	// Slurm itself leaves the cgroup of a job whose slurmstepd was killed, as it does on a node without gojail. rmdir
 	// removes one without processes only.
 	requireAll(t, s.nodes(), "find /sys/fs/cgroup -depth -type d -path '*/job_*' -exec rmdir {} + 2>/dev/null || true")
-	// slurmctld that was killed before it had written that a job had begun, five seconds later at most, begins it again, and
-	// drains the node, which has it already.
-	if s.head.run("", "sinfo -hRo %E | sort -u").Stdout == "Duplicate jobid\n" {
-		requireAll(t, s.onlyHead(), "scontrol update NodeName=$(sinfo -hRo %N | paste -sd,) State=RESUME")
-	}
 	s.assertNothingLeft(t, before)
 }
