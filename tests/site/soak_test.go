@@ -39,17 +39,19 @@ func readNumber(t *testing.T, name string, other uint64) uint64 {
 	return n
 }
 
+// soakScript submits the jobs, of which 20 run at once: an emulated node that begins more has not begun them before the
+// deadline. They say in which jail they are and how many VFs they have; each further process takes a tenth of a second.
 const soakScript = `rm -rf soak; mkdir soak; cat >soak.sh <<'EOF'
 #!/bin/sh
-say='echo "$(cat %[1]s)" "$(ls /sys/class/net | grep -c ^net)"; head -c 100000 /dev/zero >/tmp/file'
+say='read jail <%[1]s; set -- /sys/class/net/net*; [ -e "$1" ] || shift; echo "$jail" $#; echo >/tmp/file'
 sh -c "$say"
 [ $((SLURM_ARRAY_TASK_ID %% %[4]d)) != 0 ] || srun -Q sh -c "$say"
 sleep $((SLURM_ARRAY_TASK_ID %% 3))
 EOF
-submit() { sbatch --parsable -o soak/%%A_%%a.$1 --array=1-"$2" "${@:3}" soak.sh; }
-echo $(submit vf %[2]d --gres=nic:rail0:1 --jail-net=ai),$(submit plain %[3]d)`
+submit() { sbatch --parsable -o soak/%%A_%%a.$1 --array="1-$2" "${@:3}" soak.sh; }
+echo $(submit vf %[2]d --gres=nic:rail0:1 --jail-net=ai),$(submit plain %[3]d%%20)`
 
-// soak is the jobs of TestSoak, one in twenty of which, and two more, have a VF.
+// soak is the jobs of TestSoak, one in fifty of which, and two more, have a VF.
 type soak struct {
 	site *site
 	jobs uint64
@@ -60,7 +62,7 @@ type soak struct {
 func (s *site) submitSoak(t *testing.T, jobs uint64) *soak {
 	t.Helper()
 	k := &soak{site: s, jobs: jobs, many: jobs >= 200}
-	vfs, steps := 2+jobs/20, 1
+	vfs, steps := 2+jobs/50, 1
 	if k.many {
 		steps = 10
 	}
@@ -75,11 +77,10 @@ func (s *site) submitSoak(t *testing.T, jobs uint64) *soak {
 // one whose launch has failed ("launch failed requeued held"). And slurmctld that was killed before it had written that a job
 // had begun, five seconds later at most, begins it again, and drains the node, which has it already.
 const countScript = `left=$(timeout 100 squeue -rho '%%i %%r' -j %s) || exit 1
-for job in $(echo "$left" | awk '/held/ { print $1 }'); do echo "released $job"; scontrol release $job; done >&2
-for node in $(sinfo -hNRo '%%n|%%E' | sed -n 's/|Duplicate jobid$//p' | sort -u); do
-	echo "$node: Duplicate jobid" >&2
-	scontrol update NodeName=$node State=RESUME
-done
+for job in $(echo "$left" | awk '/[Hh]eld/ { print $1 }'); do echo "released $job"; scontrol release $job; done >&2
+drained=$(sinfo -hNRo '%%n|%%E')
+[ -z "$drained" ] || echo "$drained" >&2
+for node in $(echo "$drained" | sed -n 's/|Duplicate jobid$//p' | sort -u); do scontrol update NodeName=$node State=RESUME; done
 echo "$left" | grep -c .`
 
 // count returns how many jobs have not ended, and false where slurmctld does not say.
@@ -98,7 +99,7 @@ func (k *soak) killAtRandom(t *testing.T, random *rand.Rand) (kills uint64) {
 	// Each kill can delay its job by minutes.
 	pause, counted := 5*time.Second, time.Now()
 	if k.many {
-		pause = 30 * time.Second
+		pause = 40 * time.Second
 	}
 	for begin := time.Now(); kills < 2*k.jobs; kills++ {
 		if random.IntN(8) == 0 {
