@@ -214,7 +214,7 @@ static void enter(struct session *session, int (*open_sandbox)(struct session *,
 			    fault) < 0)
 		return;
 	caller_clear_deadline();
-	wait_for_end(child, &session->caller, link[0], session->lock, fault);
+	wait_for_end(child, &session->caller, session->sandbox.holder, link[0], session->lock, fault);
 }
 
 /* Executes the user's shell on the node. Returns only with a fault. */

@@ -117,40 +117,58 @@ static void reap(pid_t child, const struct agent *agent)
 /* The descriptors of this process above the caller's three. */
 enum { LINK = 3,
        SIGNALS = 4,
-       LOCK = 5 };
+       HOLDER = 5,
+       LOCK = 6 };
 
 /* Becomes the user, and closes root's descriptors. Opens what is needed before: the user's limits may allow no further descriptor. Returns 0, or -1 with a fault. */
-static int become_user(const struct caller *caller, int link, int lock, struct fault *fault)
+static int become_user(const struct caller *caller, int holder, int link, int lock, struct fault *fault)
 {
 	int signals, end = lock < 0 ? LOCK : LOCK + 1;
 	sigset_t all;
 
 	sigfillset(&all);
 	link = fcntl(link, F_DUPFD_CLOEXEC, LOCK + 1);
+	holder = fcntl(holder, F_DUPFD_CLOEXEC, LOCK + 1);
 	signals = signalfd(-1, &all, SFD_CLOEXEC);
 	signals = signals < 0 ? -1 : fcntl(signals, F_DUPFD_CLOEXEC, LOCK + 1);
-	if (link < 0 || signals < 0 || (lock >= 0 && lock != LOCK && dup3(lock, LOCK, O_CLOEXEC) < 0) || dup3(signals, SIGNALS, O_CLOEXEC) < 0 ||
+	if (link < 0 || signals < 0 || holder < 0 || (lock >= 0 && lock != LOCK && dup3(lock, LOCK, O_CLOEXEC) < 0) || dup3(signals, SIGNALS, O_CLOEXEC) < 0 || dup3(holder, HOLDER, O_CLOEXEC) < 0 ||
 	    dup3(link, LINK, O_CLOEXEC) < 0 || syscall(SYS_close_range, end, ~0u, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return fault_set(fault, "cannot drop the privileges of root: %s", strerror(errno));
 	return caller_become(caller, fault);
 }
 
-void wait_for_end(pid_t child, const struct caller *caller, int link, int lock, struct fault *fault)
+/* Ends the child, whose sandbox has ended: as sshd does when the connection is lost, and the second time for good. */
+static void end_child(pid_t child, int times)
+{
+	kill(-child, times ? SIGKILL : SIGHUP);
+	kill(-child, SIGCONT);
+}
+
+#define GRACE_MS 2000 /* for a shell, to tell its jobs */
+
+void wait_for_end(pid_t child, const struct caller *caller, int holder, int link, int lock, struct fault *fault)
 {
 	struct signalfd_siginfo signal;
 	struct agent agent;
+	int ended = 0;
 
-	if (become_user(caller, link, lock, fault) < 0)
+	if (become_user(caller, holder, link, lock, fault) < 0)
 		return;
 	agent_take(&agent, caller, LINK);
 	close(LINK);
 	for (;;) {
-		struct pollfd wait[] = {{.fd = SIGNALS, .events = POLLIN}, {.fd = agent.listener, .events = POLLIN}};
+		struct pollfd wait[] = {{.fd = SIGNALS, .events = POLLIN}, {.fd = agent.listener, .events = POLLIN}, {.fd = ended ? -1 : HOLDER, .events = POLLIN}};
+		int ready;
 
 		reap(child, &agent);
-		if (poll(wait, 2, -1) > 0 && wait[1].revents)
+		ready = poll(wait, 3, ended ? GRACE_MS : -1);
+		if (ready > 0 && wait[1].revents)
 			agent_serve(&agent);
-		/* If the user's limit is less than two descriptors, poll(2) fails, and read(2) waits. */
+		if (ready == 0 || (ready > 0 && wait[2].revents)) {
+			end_child(child, ended++);
+			continue;
+		}
+		/* If the user's limit is less than three descriptors, poll(2) fails, and read(2) waits. */
 		if (!wait[1].revents && read(SIGNALS, &signal, sizeof(signal)) == sizeof(signal))
 			pass_signal_on((int)signal.ssi_signo, child);
 	}

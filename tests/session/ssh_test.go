@@ -246,7 +246,7 @@ func TestJobEndsItsSessions(t *testing.T) {
 			assert.Equal(t, "5001\t5001\t5001\t5001 0000000000000000 1", p.Status["Uid"]+" "+p.Status["CapPrm"]+" "+p.Status["NoNewPrivs"], "it has nothing of root's")
 			fds, err := os.ReadDir(s.Path(fmt.Sprintf("/proc/%d/fd", p.Pid)))
 			require.NoError(t, err)
-			assert.Len(t, fds, 4, "those of the session, and one for signals")
+			assert.Len(t, fds, 5, "those of the session, one for signals, and one that tells the end of the job")
 			waiting++
 		}
 	}
