@@ -51,6 +51,18 @@ echo done
 	return j
 }
 
+// waitSaved waits until slurmctld has learned, and has written to its disk, that the job's first step has ended: it writes its state
+// five seconds after a change (SAVE_MAX_WAIT). One that is killed before comes back with this step, which has the job's only
+// processor, and the second step waits for it without end.
+func (j *job) waitSaved(t *testing.T) {
+	t.Helper()
+	require.True(t, poll(3*time.Minute, func() bool {
+		return j.site.head.run("", "scontrol show step "+j.id+".0 | grep -q RUNNING").Code != 0
+	}), "%v", j.describe())
+	r := j.site.head.run("", "sleep 20; sync")
+	require.Zero(t, r.Code, r)
+}
+
 // requireGoesOn lets the job go on, and wants both steps in the jail and a good end.
 func (j *job) requireGoesOn(t *testing.T) {
 	t.Helper()

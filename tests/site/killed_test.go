@@ -33,6 +33,7 @@ func TestDaemonsKilled(t *testing.T) {
 	}{{"slurmd", s.n1}, {"slurmctld", s.head}, {"slurmdbd", s.head}} {
 		t.Run(test.unit, func(t *testing.T) {
 			j := s.submitJob(t, "n1")
+			j.waitSaved(t)
 			test.on.kill(t, test.unit)
 			requireOutput(t, s.runInJail("n1", "cat "+marker), "debian")
 			j.requireGoesOn(t)

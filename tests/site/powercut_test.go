@@ -40,13 +40,7 @@ func TestPowerCutOfTheHead(t *testing.T) {
 	s := sharedSite(t)
 	before := s.inventory()
 	j := s.submitJob(t, "n1")
-	// slurmctld writes its state five seconds after a change (SAVE_MAX_WAIT). Else it comes back with the first step, which has
-	// the job's only processor, and the second waits for it without end.
-	require.True(t, poll(3*time.Minute, func() bool {
-		return s.head.run("", "scontrol show step "+j.id+".0 | grep -q RUNNING").Code != 0
-	}))
-	r := s.head.run("", "sleep 20; sync")
-	require.Zero(t, r.Code, r)
+	j.waitSaved(t)
 	s.head.powerCut(t, func() {
 		assert.Contains(t, s.n1.run("", "timeout 60 gojail ls").Stdout, j.id)
 	})

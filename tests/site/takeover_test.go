@@ -15,6 +15,7 @@ func TestTakeover(t *testing.T) {
 	s := sharedSite(t)
 	before := s.inventory()
 	j := s.submitJob(t, "n1")
+	j.waitSaved(t)
 	r := s.head.run("", "systemctl kill -s KILL --kill-whom=main slurmctld; systemctl stop slurmctld")
 	require.Zero(t, r.Code, r)
 	// A client that finds the first one silent asks the second, which refuses until it has taken over.
