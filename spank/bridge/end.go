@@ -74,7 +74,7 @@ func (r *request) finishJob() ([]mount.Tree, error) {
 	}
 	failed := sandbox.EmptyTrash(trashes, r.words["job"], until)
 	if job := r.words["job"]; failed != nil && !contract.IsLogin(job) && !state.IsAllocated(job) { // these may be back by now
-		state.NoteEnded(r.words["job"])
+		state.NoteEnded(job)
 	}
 	return nil, errors.Join(err, failed)
 }

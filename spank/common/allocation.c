@@ -2,6 +2,7 @@
 #include "common/allocation.h"
 
 #include "common/fd.h"
+#include "common/job_find.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,13 +55,11 @@ int allocation_write(const struct node *node, const char *job, const struct allo
 		unlink(temporary);
 		return -1;
 	}
-	snprintf(path, sizeof(path), "%s/" GOJAIL_ENDED "/%s", node->state, job);
-	unlink(path);
+	job_forget_ended(node, job);
 	return 0;
 }
 
-/* Stores a value. Reports whether it is an id, and no more. */
-static bool parse_id(const char *value, uint32_t *id)
+bool allocation_parse_id(const char *value, uint32_t *id)
 {
 	char *end;
 	unsigned long number = strtoul(value, &end, 10);
@@ -83,9 +82,9 @@ static bool parse_word(struct allocation *allocation, const char *word)
 		return false;
 	value++;
 	if (strncmp(word, "uid=", 4) == 0)
-		return parse_id(value, &allocation->uid);
+		return allocation_parse_id(value, &allocation->uid);
 	if (strncmp(word, "gid=", 4) == 0)
-		return parse_id(value, &allocation->gid);
+		return allocation_parse_id(value, &allocation->gid);
 	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
 		if (strlen(strings[i].name) == (size_t)(value - 1 - word) && strncmp(word, strings[i].name, strlen(strings[i].name)) == 0)
 			return snprintf(strings[i].value, strings[i].size, "%s", value) < (int)strings[i].size;

@@ -22,6 +22,9 @@ struct allocation {
 	int64_t made;                   /* in nanoseconds, on the clock of files; unused by allocation_write */
 };
 
+/* Stores a value. Reports whether it is an id, in digits and no more. */
+bool allocation_parse_id(const char *value, uint32_t *id);
+
 /*
  * Writes the allocation, in place of an earlier one of the job's, and removes the note that an earlier end of it failed: what that
  * left, the next end removes. Returns 0, or -1 with errno; nothing is written then.

@@ -222,18 +222,6 @@ static int attach_net(const struct sandbox_spec *spec, const struct sandbox_go *
 	return record_write(job, GOJAIL_NET, &net, fault);
 }
 
-/*
- * Removes the note that an earlier end of the job failed: the job is back, and a session is told that a noted job has ended. What that
- * end left is removed by the next one, which is noted anew if it fails.
- */
-static void forget_ended(const struct node *node, const struct sandbox_spec *spec)
-{
-	char path[GOJAIL_PATH_MAX + 64];
-
-	snprintf(path, sizeof(path), "%s/" GOJAIL_ENDED "/%s", node->state, spec->job);
-	unlink(path);
-}
-
 /* The zygote's child could not make the sandbox: the template may be to blame. */
 #define NOT_MADE (-2)
 
@@ -284,7 +272,7 @@ static int build_and_record(struct sandbox *sandbox, const struct node *node, co
 	if (spec->allocated)
 		note_gpus(node, spec->job, jail, spec->gpus);
 	else
-		forget_ended(node, spec); /* not for a session: the end may have come while this was built, and is noted as failed for that */
+		job_forget_ended(node, spec->job); /* not for a session: the end may have come while this was built, and is noted as failed for that */
 	return zygote_keep(talk, job, name, fault);
 }
 

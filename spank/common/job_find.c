@@ -113,6 +113,14 @@ int sandbox_open_recorded(struct sandbox *sandbox, int job, const char *name, st
 	return 0;
 }
 
+void job_forget_ended(const struct node *node, const char *job)
+{
+	char path[GOJAIL_PATH_MAX + 64];
+
+	snprintf(path, sizeof(path), "%s/" GOJAIL_ENDED "/%s", node->state, job);
+	unlink(path);
+}
+
 int job_write_text(int dir, const char *name, const char *text)
 {
 	scoped_fd fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -44,6 +44,12 @@ int sandbox_open_recorded(struct sandbox *sandbox, int job, const char *name, st
 /* Finds the record of the job's network, if that is attached. Returns 0, or -1; with a fault where the job has other rails. */
 int job_find_net(const char *state, const struct sandbox_spec *spec, struct record *net, struct fault *fault);
 
+/*
+ * Removes the note that an earlier end of the job failed: the job is back, and a session is told that a noted job has ended. What that
+ * end left is removed by the next one, which is noted anew if it fails.
+ */
+void job_forget_ended(const struct node *node, const char *job);
+
 /* Opens the directory of a job in the state directory. Returns -1 with errno. */
 int job_open(const struct node *node, const char *job);
 

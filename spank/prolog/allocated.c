@@ -15,14 +15,8 @@
 static bool read_id(const char *name, uint32_t *id)
 {
 	const char *value = getenv(name);
-	char *end;
-	unsigned long number;
 
-	if (!value || value[0] < '0' || value[0] > '9')
-		return false;
-	number = strtoul(value, &end, 10);
-	*id = (uint32_t)number;
-	return !*end && number < UINT32_MAX;
+	return value && allocation_parse_id(value, id);
 }
 
 /* Copies the value of a variable, or "". Reports whether it fits. */

@@ -19,7 +19,7 @@ import (
 
 const libDir = harness.Prefix + "/lib/gojail/"
 
-// allocate has Slurm give n1 to a job of which no step begins, until the test ends it. It returns the job's number.
+// allocate has Slurm give n1, or the node of a later -w, to a job of which no step begins, until the test ends it. It returns the job's number.
 func (s *site) allocate(t *testing.T, user string, env []string, args ...string) string {
 	t.Helper()
 	r := s.Do(harness.Command{User: user, Env: env, Args: append([]string{"salloc", "--no-shell", "-wn1"}, args...)})
@@ -160,14 +160,11 @@ func TestSessionBeforeTheFirstStep(t *testing.T) {
 		requireRefused(t, "job "+job+" does not have this node any more", ssh(harness.Alice, "none", "true"))
 		requireRefused(t, "you have no job in a jail on this node", ssh(harness.Alice, "none", "true"))
 		require.NoError(t, os.WriteFile(file, noted, 0o600))
-		elsewhere := s.Do(harness.Command{User: harness.Alice, Args: []string{"salloc", "--no-shell", "-wn2", "--jail=debian"}})
-		other := regexp.MustCompile(`allocation (\d+)`).FindStringSubmatch(elsewhere.Stderr)
-		require.NotNil(t, other, elsewhere)
-		t.Cleanup(func() { s.Root("scancel", other[1]) })
-		moved := s.Path("/run/gojail/n1/allocated/" + other[1])
+		other := s.allocate(t, harness.Alice, nil, "-wn2", "--jail=debian")
+		moved := s.Path("/run/gojail/n1/allocated/" + other)
 		require.NoError(t, os.Rename(file, moved))
 		t.Cleanup(func() { os.Remove(moved) })
-		requireRefused(t, "job "+other[1]+" does not have this node any more", ssh(harness.Alice, "none", "true"))
+		requireRefused(t, "job "+other+" does not have this node any more", ssh(harness.Alice, "none", "true"))
 	})
 	assert.Empty(t, s.Drained())
 }
