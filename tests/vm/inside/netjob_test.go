@@ -41,11 +41,11 @@ const controlCard = "control0"
 // startNetCluster starts a private Slurm in the guest's own network, with VFs from gojail vf apply.
 func startNetCluster(t *testing.T) *harness.Cluster {
 	t.Helper()
-	return startNetClusterWith(t, "")
+	return startNetClusterWith(t, "", nil)
 }
 
-// startNetClusterWith is startNetCluster with one more key of all policies.
-func startNetClusterWith(t *testing.T, key string) *harness.Cluster {
+// startNetClusterWith is startNetCluster with one more key of all policies, and lines of slurm.conf.
+func startNetClusterWith(t *testing.T, key string, slurmConf map[string]string) *harness.Cluster {
 	t.Helper()
 	all := findCards(t)
 	requireRun(t, "ip link add "+controlCard+" type bridge && ip addr add 203.0.113.250/24 dev "+controlCard+" && ip link set "+controlCard+" up && sysctl -qw net.ipv4.ip_forward=1")
@@ -55,7 +55,7 @@ func startNetClusterWith(t *testing.T, key string) *harness.Cluster {
 	for _, c := range all {
 		t.Cleanup(func() { requireWrite(t, c.device+"/sriov_numvfs", "0") })
 	}
-	c := harness.Start(t, harness.Options{Plugin: true, HostNet: true, Jails: []string{"debian", "other"},
+	c := harness.Start(t, harness.Options{Plugin: true, HostNet: true, Jails: []string{"debian", "other"}, SlurmConf: slurmConf,
 		Files: map[string]string{"/etc/gojail/network.toml": formatNetworkConf(all, key)}})
 	for _, node := range harness.Nodes {
 		r := c.Gojail(node, "vf", "apply")

@@ -47,7 +47,7 @@ func startRDMACluster(t *testing.T, mode string) *harness.Cluster {
 	findCards(t)
 	needOwnModules(t)
 	waitForSharedMode(t)
-	c := startNetClusterWith(t, fmt.Sprintf("rdma = %q", mode))
+	c := startNetClusterWith(t, fmt.Sprintf("rdma = %q", mode), nil)
 	require.Contains(t, requireRun(t, "rdma system"), "netns "+mode)
 	var vfs []vf
 	found, err := filepath.Glob("/sys/bus/pci/devices/*/physfn")
