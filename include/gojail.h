@@ -16,6 +16,7 @@
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
+#define GOJAIL_GRES_MAX 4096 /* a list of GPUs, or NICs, in Slurm's words */
 #define GOJAIL_TEXT_MAX 1024 /* one message, its NUL included */
 #define GOJAIL_GPU_NODES_MAX 128
 #define GOJAIL_GPU_PATH_MAX 64    /* a GPU's device node, its NUL included */

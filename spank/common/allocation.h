@@ -12,14 +12,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define ALLOCATION_GPUS_MAX 4096
-
 struct allocation {
 	uid_t uid;
 	gid_t gid;
-	struct step_options options;    /* the user's words, which nothing has checked */
-	char gpus[ALLOCATION_GPUS_MAX]; /* as SLURM_JOB_GPUS has them; "": none */
-	int64_t made;                   /* in nanoseconds, on the clock of files; unused by allocation_write */
+	struct step_options options; /* the user's words, which nothing has checked */
+	char gpus[GOJAIL_GRES_MAX];  /* as SLURM_JOB_GPUS has them; "": none */
+	int64_t made;                /* in nanoseconds, on the clock of files; unused by allocation_write */
 };
 
 /* Stores a value. Reports whether it is an id, in digits and no more. */

@@ -67,7 +67,7 @@ static void note_nodes(const struct node *node, const char *job, const struct ja
 
 void note_gpus(const struct node *node, const char *job, const struct jail *jail, const char *list)
 {
-	char path[GOJAIL_PATH_MAX + 64], line[GOJAIL_NAME_MAX + 4096 + 4], have[NOTES_MAX + 2];
+	char path[GOJAIL_PATH_MAX + 64], line[GOJAIL_NAME_MAX + GOJAIL_GRES_MAX + 4], have[NOTES_MAX + 2];
 	int length = snprintf(line, sizeof(line), "\n%s %s\n", jail->name, list);
 	ssize_t got;
 

@@ -157,6 +157,13 @@ int record_open_proc(const struct record *record)
 	return process;
 }
 
+bool record_has_process(const struct record *record)
+{
+	scoped_fd process = record_open_proc(record);
+
+	return process >= 0;
+}
+
 int open_namespace(int process, const char *kind)
 {
 	char path[16];

@@ -5,6 +5,7 @@
 
 #include "common/fault.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -41,6 +42,9 @@ int record_open_pidfd(const struct record *record);
 
 /* Returns the /proc directory of the process of a record, which never becomes another process's; -1 with ENOENT or ESRCH if it has ended. */
 int record_open_proc(const struct record *record);
+
+/* Reports whether the process of a record lives. */
+bool record_has_process(const struct record *record);
 
 /* Opens a namespace ("mnt", "net") of a process, given its /proc directory. Returns -1 if the process has ended. */
 int open_namespace(int process, const char *kind);

@@ -69,12 +69,8 @@ static bool has_foreign_holder(const struct node *node, const char *name)
 
 	if (!dir)
 		close_fd(&fd);
-	for (const char *sandbox; dir && !found && (sandbox = job_next_sandbox(dir));) {
-		if (record_read(dirfd(dir), sandbox, &holder) == 0)
-			continue;
-		scoped_fd process = record_open_proc(&holder);
-		found = process >= 0;
-	}
+	for (const char *sandbox; dir && !found && (sandbox = job_next_sandbox(dir));)
+		found = record_read(dirfd(dir), sandbox, &holder) < 0 && record_has_process(&holder);
 	if (dir)
 		closedir(dir);
 	return found;

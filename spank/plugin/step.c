@@ -86,15 +86,13 @@ static int read_list(spank_t sp, const char *name, char *list, size_t size, stru
 			 got == ESPANK_NOSPACE ? "it is too long" : "Slurm refuses it");
 }
 
-#define GRES_MAX 4096 /* bytes of the list of a step's GPUs, or NICs */
-
 /*
  * Reads which GPUs and NICs Slurm gave the job. Its plugins set or remove one of the two variables in each step; the other is the
  * user's (gres_common.c). Whether there are such plugins at all, Go knows. Returns 0, or -1 with a fault.
  */
 static int find_gres(spank_t sp, uint32_t id, struct sandbox_spec *spec, struct fault *fault)
 {
-	static char gpus[GRES_MAX], nics[GRES_MAX];
+	static char gpus[GOJAIL_GRES_MAX], nics[GOJAIL_GRES_MAX];
 	bool whole = id == SLURM_BATCH_SCRIPT || id == SLURM_INTERACTIVE_STEP;
 
 	spec->gpus = gpus;

@@ -66,14 +66,6 @@ static void choose_allocated(struct choice *choice, const struct node *node, con
 	choose(choice, job, "", allocation.options.jail, allocation.made);
 }
 
-/* Reports whether the process of a record lives: of another version of gojail, which no session can enter. */
-static bool has_process(const struct record *record)
-{
-	scoped_fd process = record_open_proc(record);
-
-	return process >= 0;
-}
-
 /* Replaces the choice by the newest sandbox of a job in the jail, if that is newer; jail may be NULL: any. */
 static void choose_of_job(struct choice *choice, const struct node *node, const struct site *site, const char *job, const char *jail, uid_t uid)
 {
@@ -90,7 +82,7 @@ static void choose_of_job(struct choice *choice, const struct node *node, const 
 		int64_t made;
 
 		if (record_find(fd, name, &holder) < 0) {
-			any = any || has_process(&holder);
+			any = any || record_has_process(&holder); /* of another version of gojail, which no session can enter */
 			continue;
 		}
 		any = true;
