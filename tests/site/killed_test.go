@@ -23,7 +23,7 @@ func (g *guest) kill(t *testing.T, unit string) {
 	}), "%v", g.run("", "systemctl status "+unit))
 }
 
-// TestDaemonsKilled: a job in a jail goes on, with a further step, whichever daemon is killed under it.
+// TestDaemonsKilled: a step in a jail goes on, and its job with a further one, whichever daemon is killed under it.
 func TestDaemonsKilled(t *testing.T) {
 	s := sharedSite(t)
 	before := s.inventory()

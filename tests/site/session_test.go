@@ -24,9 +24,16 @@ linger = "5s"
 // sshToHead runs a command on the head as alice, from n2. Its root has the key.
 const sshToHead = "ssh -i /root/key -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR alice@head "
 
-// makeLoginNode is docs/sessions.md, Set up a login node, on the head.
+// makeLoginNode is docs/sessions.md, Set up a login node, on the head, until the test ends.
 func (s *site) makeLoginNode(t *testing.T) {
 	t.Helper()
+	key := s.n2.run("", "[ -e /root/key ] || ssh-keygen -q -t ed25519 -N '' -f /root/key; cat /root/key.pub")
+	require.Zero(t, key.Code, key)
+	require.Zero(t, s.head.run("alice", "mkdir -p -m 700 .ssh; cat >.ssh/authorized_keys <<'EOF'\n"+key.Stdout+"EOF\nrm -f in-* leave-*").Code)
+	t.Cleanup(func() {
+		requireAll(t, s.onlyHead(), "rm -f /etc/nologin /etc/gojail/gojail.toml; usermod -s /bin/bash alice; cp -a /root/sshd_config /etc/ssh/; systemctl stop ssh; rm -rf /home/alice/.ssh; "+
+			"rm -f /etc/gojail/session.conf /etc/cron.allow /etc/at.allow; systemctl unmask user@.service")
+	})
 	node, compute := readProcedure(t, "sessions.md", "Set up a login node"), readProcedure(t, "sessions.md", "Set up a compute node")
 	requireAll(t, s.onlyHead(), "cp -a /etc/ssh/sshd_config /root/; systemctl start ssh")
 	node.requireSays(t, 1, "steps 1 to 3, 5, 6 and 9 above")
@@ -104,13 +111,7 @@ func waitReply(ended <-chan wire.Reply) result {
 func TestLoginNode(t *testing.T) {
 	s := sharedSite(t)
 	before := s.inventory()
-	key := s.n2.run("", "[ -e /root/key ] || ssh-keygen -q -t ed25519 -N '' -f /root/key; cat /root/key.pub")
-	require.Zero(t, key.Code, key)
-	require.Zero(t, s.head.run("alice", "mkdir -p -m 700 .ssh; cat >.ssh/authorized_keys <<'EOF'\n"+key.Stdout+"EOF\nrm -f in-* leave-*").Code)
 	s.makeLoginNode(t)
-	t.Cleanup(func() {
-		requireAll(t, s.onlyHead(), "rm -f /etc/nologin /etc/gojail/gojail.toml; usermod -s /bin/bash alice; cp -a /root/sshd_config /etc/ssh/; systemctl stop ssh; rm -rf /home/alice/.ssh")
-	})
 	ended := s.startSession(t, "one")
 	r := s.head.run("", "loginctl --no-legend list-sessions | awk '$3 == \"alice\" { print $1 }'")
 	id := strings.TrimSpace(r.Stdout)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTakeover: the backup slurmctld takes over and the first takes back, while a job runs and new ones start.
+// TestTakeover: the backup slurmctld takes over and the first takes back, while a step runs and new ones start.
 func TestTakeover(t *testing.T) {
 	s := sharedSite(t)
 	before := s.inventory()

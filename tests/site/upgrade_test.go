@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/site/wire"
 )
 
 // versionOf returns the version of gojail on a machine, and its contract.
@@ -78,8 +80,8 @@ func (s *site) upgrade(t *testing.T, meanwhile func()) {
 	meanwhile()
 }
 
-// TestUpgradeGojail: as docs/operations.md says, from the first commit with the same contract under a running job, and from the
-// last with another contract on drained nodes.
+// TestUpgradeGojail: as docs/operations.md says, from the first commit with the same contract under a running step and a session on a
+// login node, and from the last with another contract on drained nodes.
 func TestUpgradeGojail(t *testing.T) {
 	s := sharedSite(t)
 	_, contract := s.n1.versionOf(t)
@@ -104,9 +106,19 @@ func TestUpgradeGojail(t *testing.T) {
 		_, earlier := s.n1.versionOf(t)
 		require.Equal(t, contract, earlier)
 		jobInJail()
+		s.makeLoginNode(t)
+		session := s.startSession(t, "before")
 		j := s.submitJob(t, "n1")
 		s.upgrade(t, upgraded)
 		j.requireGoesOn(t)
+		another := s.startSession(t, "after")
+		require.Zero(t, s.head.run("alice", "touch leave-before leave-after").Code)
+		for _, ended := range []<-chan wire.Reply{session, another} {
+			r := waitReply(ended)
+			require.Zero(t, r.Code, r)
+			assert.Regexp(t, "^debian 5001 ", r.Stdout)
+		}
+		s.requireNoLogin(t)
 		s.assertNothingLeft(t, before)
 	})
 	t.Run("another contract", func(t *testing.T) {
