@@ -222,6 +222,20 @@ static int attach_net(const struct sandbox_spec *spec, const struct sandbox_go *
 	return record_write(job, GOJAIL_NET, &net, fault);
 }
 
+/* Reports whether the job still has this node, as far as the session asks that comes before all steps. */
+static bool is_allocated(const struct node *node, const struct sandbox_spec *spec)
+{
+	static struct allocation allocation;
+
+	return !spec->allocated ||
+	       (allocation_read(node, spec->job, &allocation) == 0 && allocation.made == spec->allocated && allocation.uid == spec->user.uid);
+}
+
+static int fault_ended(const struct sandbox_spec *spec, struct fault *fault)
+{
+	return fault_set(fault, "job %s has just ended", spec->job);
+}
+
 /* The zygote's child could not make the sandbox: the template may be to blame. */
 #define NOT_MADE (-2)
 
@@ -266,6 +280,9 @@ static int build_and_record(struct sandbox *sandbox, const struct node *node, co
 	/* A step shows its own GPUs. Before the record: no other session enters without them. */
 	if (spec->allocated && show_gpus(jail, spec->gpus, sandbox->mnt, sandbox->root, fault) < 0)
 		return -1;
+	/* The end of the job waits for this lock a while only: it may have given up, and noted that for the end of another job. */
+	if (!is_allocated(node, spec))
+		return fault_ended(spec, fault);
 	if (write_namespace_record(jail, job, &holder, fault) < 0 || write_beside(node, jail, spec, job, name, fault) < 0 ||
 	    record_write(job, name, &holder, fault) < 0)
 		return -1;
@@ -320,21 +337,20 @@ static int await_storage(const struct node *node, const struct jail *jail, const
 }
 
 /*
- * Checks that the job still has this node, for a session that comes before all steps: Slurm does not wait for that. The end of the job
- * removes the allocation, and then looks for the directory of the job. So it finds the directory, which the caller has made and
- * locked, or is noticed here, and the directory is removed again. Returns 0, or -1 with a fault.
+ * Checks that the job still has this node: Slurm does not wait for a session. The end of the job removes the allocation, and then looks
+ * for the directory of the job. So it finds the directory, which the caller has made and locked, or is noticed here, and the directory is
+ * removed again. Returns 0, or -1 with a fault.
  */
 static int check_allocated(const struct node *node, const struct sandbox_spec *spec, int job, struct fault *fault)
 {
-	static struct allocation allocation;
 	char path[GOJAIL_PATH_MAX + 64];
 
-	if (!spec->allocated || (allocation_read(node, spec->job, &allocation) == 0 && allocation.made == spec->allocated && allocation.uid == spec->user.uid))
+	if (is_allocated(node, spec))
 		return 0;
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, spec->job);
 	unlinkat(job, GOJAIL_LOCK, 0);
 	rmdir(path); /* fails where the job has had steps: its end removes them */
-	return fault_set(fault, "job %s has just ended", spec->job);
+	return fault_ended(spec, fault);
 }
 
 int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,

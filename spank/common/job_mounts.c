@@ -126,7 +126,7 @@ static int add_root(const struct site *site, const struct jail *jail, const stru
 	scoped_fd process = find_sibling(job, jail->name, &sibling) == 0 ? record_open_proc(&sibling) : -1;
 	scoped_fd mnt = open_namespace(process, "mnt");
 	if (mnt >= 0)
-		return add_tree(trees, &request->ntrees, visit_clone_mount(mnt, "/", fault), "/", GOJAIL_TREE_ROOT, fault) == 0 ?
+		return add_tree(trees, &request->ntrees, visit_clone_mount(mnt, NULL, fault), "/", GOJAIL_TREE_ROOT, fault) == 0 ?
 			       0 :
 			       fault_set(fault, "cannot share the job's root with its other sandbox: %s", strerror(errno));
 	snprintf(name, sizeof(name), SCRATCH_UPPER "%s", jail->name);

@@ -44,6 +44,18 @@ static inline int clone_mount_at(const char *path)
 	return at < 0 ? -1 : k_open_tree(at, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 }
 
+/*
+ * Returns a detached copy of the root of the current namespace alone, or -1. With the mounts below it where they are those of a user
+ * namespace: the kernel does not show what they cover (mount_namespaces(7)).
+ */
+static inline int clone_root(void)
+{
+	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int tree = root < 0 ? -1 : k_open_tree(root, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	return tree >= 0 || errno != EINVAL ? tree : clone_mount_at("/");
+}
+
 /* Attaches a detached tree at a path of the current namespace. Refuses symbolic links. */
 static inline int attach_mount_at(int tree, const char *path)
 {

@@ -93,7 +93,7 @@ int visit_clone_mount(int mnt, const char *path, struct fault *fault)
 	if (visit_begin(&visit, fault) < 0)
 		return -1;
 	if (visit_enter(mnt) == 0)
-		tree = clone_mount_at(path);
+		tree = path ? clone_mount_at(path) : clone_root();
 	if (visit_end(&visit, fault) < 0)
 		close_fd(&tree);
 	return tree;

@@ -29,7 +29,7 @@ int visit_leave(struct visit *visit, struct fault *fault);
 /* Goes home for good. */
 int visit_end(struct visit *visit, struct fault *fault);
 
-/* Returns a detached copy of a mount of that namespace, or -1; the thread is home again. */
+/* Returns a detached copy of a mount of that namespace, or of its root as clone_root does (NULL), or -1; the thread is home again. */
 int visit_clone_mount(int mnt, const char *path, struct fault *fault);
 
 #endif

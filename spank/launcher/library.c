@@ -69,11 +69,20 @@ int library_add_word(const char *name, int value, struct fault *fault)
 	static char *argv[LAUNCH_WORDS_MAX + 4];
 	static int added;
 
+	char word[sizeof(words[0])];
+
+	snprintf(word, sizeof(word), "%s=%d", name, value);
+	for (int i = 0; i < added; i++) {
+		if (strncmp(words[i], word, strlen(name) + 1) == 0) { /* the sandbox is built once more */
+			memcpy(words[i], word, sizeof(word));
+			return 0;
+		}
+	}
 	if (added == 3 || call->argc > LAUNCH_WORDS_MAX + added)
 		return fault_set(fault, "sandbox: more than %d words", LAUNCH_WORDS_MAX);
 	for (int i = 0; call->argv != argv && i < call->argc; i++)
 		argv[i] = call->argv[i];
-	snprintf(words[added], sizeof(words[added]), "%s=%d", name, value);
+	memcpy(words[added], word, sizeof(word));
 	argv[call->argc++] = words[added++];
 	call->argv = argv;
 	return 0;

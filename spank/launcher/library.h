@@ -18,7 +18,7 @@ const char *library_word(const char *name);
 /* Returns what follows the word "--", up to NULL. */
 char **library_command(void);
 
-/* Adds a word to those of the calls to come. Returns 0, or -1 with a fault. */
+/* Adds a word to those of the calls to come, or replaces the one that was added with that name. Returns 0, or -1 with a fault. */
 int library_add_word(const char *name, int value, struct fault *fault);
 
 /* Replaces a word that is there by this one, NAME=VALUE, which must last. */

@@ -5,9 +5,9 @@ package session_test
 import (
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -35,6 +35,22 @@ func (s *site) endAllocated(t *testing.T, job string) {
 	t.Helper()
 	s.endJob(t, job)
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return !s.isThere("allocated/" + job) }), "the allocation of job %s stays", job)
+}
+
+// stopZygotes stops all processes that sandboxes are requested of until resume is called.
+func (s *site) stopZygotes(t *testing.T) (resume func()) {
+	t.Helper()
+	var zygotes []string // by their pids inside the machine
+	for _, p := range s.Processes() {
+		if p.Status["Name"] == "gojail-zygote" {
+			zygotes = append(zygotes, strconv.Itoa(p.Pid))
+		}
+	}
+	require.NotEmpty(t, zygotes)
+	require.Zero(t, s.Root(append([]string{"kill", "-STOP"}, zygotes...)...).Code)
+	resume = func() { s.Root(append([]string{"kill", "-CONT"}, zygotes...)...) }
+	t.Cleanup(resume)
+	return resume
 }
 
 // isThere reports whether the state directory of n1 has a file.
@@ -106,7 +122,7 @@ func TestSessionBeforeTheFirstStep(t *testing.T) {
 			}))
 			time.Sleep(after * time.Millisecond) // any moment will do
 			for _, p := range builder {
-				syscall.Kill(p.Pid, syscall.SIGKILL)
+				s.Root("kill", "-KILL", strconv.Itoa(p.Pid)) // unless it has ended
 			}
 			requireOutput(t, job+" debian", ssh(harness.Alice, job, which))
 			s.endAllocated(t, job)
@@ -153,6 +169,17 @@ func TestSessionBeforeTheFirstStep(t *testing.T) {
 		// Between the session and the launcher: it came back, as a requeued job does.
 		assert.Equal(t, "error job "+job+" has just ended\n", build("1").Stdout)
 		assert.False(t, s.isThere("jobs/"+job), "what the launcher has made is removed")
+		// While the sandbox is built, for longer than the end of the job waits.
+		made, err := os.Stat(file)
+		require.NoError(t, err)
+		resume := s.stopZygotes(t)
+		built := make(chan harness.Result, 1)
+		go func() { built <- build(strconv.FormatInt(made.ModTime().UnixNano(), 10)) }()
+		require.True(t, harness.Poll(harness.Timeout, func() bool { return s.isThere("jobs/" + job) }))
+		require.NoError(t, os.Remove(file))
+		resume()
+		assert.Equal(t, "error job "+job+" has just ended\n", (<-built).Stdout)
+		assert.False(t, s.isThere("jobs/"+job+"/debian"), "no session can enter")
 		s.endAllocated(t, job)
 		// Slurm has no Epilog run on a node that it takes for dead.
 		require.NoError(t, os.WriteFile(file, noted, 0o600))

@@ -99,9 +99,12 @@ func (k *soak) killAtRandom(t *testing.T, random *rand.Rand) (kills uint64) {
 	// Each kill can delay its job by minutes.
 	pause, counted := 5*time.Second, time.Now()
 	if k.many {
-		pause = 40 * time.Second
+		pause = 30 * time.Second
 	}
 	for begin := time.Now(); kills < 2*k.jobs; kills++ {
+		if k.many && kills%8 == 7 {
+			k.recover(t)
+		}
 		if random.IntN(8) == 0 {
 			k.site.head.run("", "systemctl kill -s KILL --kill-whom=main slurmctld")
 		} else {
@@ -120,6 +123,14 @@ func (k *soak) killAtRandom(t *testing.T, random *rand.Rand) (kills uint64) {
 		counted = time.Now()
 	}
 	return kills
+}
+
+// recover has slurmctld learn which jobs were killed. Else they hold the places of others, up to all 20: that it has been killed itself
+// counts as a sign of life of all jobs.
+func (k *soak) recover(t *testing.T) {
+	t.Helper()
+	time.Sleep(90 * time.Second) // BatchStartTimeout, and half of it again
+	requireAll(t, k.site.nodes(), "systemctl restart slurmd")
 }
 
 // waitEnd waits until all jobs have ended. slurmctld learns that a slurmstepd was killed when slurmd registers, a minute after

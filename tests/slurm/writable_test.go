@@ -60,6 +60,18 @@ findmnt -no OPTIONS / | grep -o nosuid
 	}
 }
 
+// TestWritableRootWithoutMountsOfAnother: two sandboxes of a job have its root in common, and not what one of them shows there.
+func TestWritableRootWithoutMountsOfAnother(t *testing.T) {
+	c := sharedCluster(t)
+	configure(t, c, formatWritableConfig("directory", "tmpfs"))
+	job := c.Batch(harness.Alice, `set -e
+mountpoint -q /mnt && echo the first has it
+srun -Q --jail-mount=/data:/media sh -c 'mountpoint -q /mnt || echo the second has not; mountpoint -q /media && echo its own'
+`, "-wn1", "--jail=image", "--jail-mount=/data:/mnt", "--chdir=/tmp", "--output=/home/alice/writable.out")
+	t.Cleanup(func() { os.Remove(c.Path("/home/alice/writable.out")) })
+	assert.Equal(t, "the first has it\nthe second has not\nits own\n", job.Output, job)
+}
+
 // TestWritableRootOutlivesItsHolder on disk, and in memory it begins anew.
 func TestWritableRootOutlivesItsHolder(t *testing.T) {
 	for where, want := range map[string]string{"disk": "changed", "tmpfs": "no file"} {
