@@ -16,7 +16,7 @@ var rails = dashboard{
 	},
 	panels: []panel{
 		stat("VFs of jobs", "", "none", `sum(gojail_vfs{state="in_use",rail=~"$rail",node=~"$node"})`),
-		stat("VFs in quarantine", "No job gets them: gojail net status says why, gojail net unquarantine gives them back.", "none", `count(gojail_vf_quarantined{rail=~"$rail",node=~"$node"})`, red),
+		stat("VFs in quarantine", "No job gets them: gojail vf ls on the node says why, gojail sweep tries again, gojail vf lift PCI ends the quarantine after a repair.", "none", `count(gojail_vf_quarantined{rail=~"$rail",node=~"$node"})`, red),
 		stat("Jobs with VFs", "", "none", `count(count by (job_id) (gojail_job_vf{rail=~"$rail",node=~"$node"}))`),
 		stat("Packets dropped", "Packets in the last hour.", "short",
 			`ceil(sum(increase(gojail_job_network_receive_drop_total{rail=~"$rail",node=~"$node"}[1h])) + sum(increase(gojail_job_network_transmit_drop_total{rail=~"$rail",node=~"$node"}[1h])))`, orange),

@@ -27,8 +27,9 @@ var programs = map[string]string{
 
 // command is the help of a command.
 type command struct {
-	flags map[string]bool
-	below map[string]*command
+	flags    map[string]bool
+	examples []string // lines
+	below    map[string]*command
 }
 
 var (
@@ -53,6 +54,9 @@ func readHelp(t *testing.T, program string, path ...string) *command {
 	}
 	_, list, _ := strings.Cut(text, "Available Commands:\n")
 	list, _, _ = strings.Cut(list, "\n\n")
+	_, examples, _ := strings.Cut(text, "Examples:\n")
+	examples, _, _ = strings.Cut(examples, "\n\n")
+	c.examples = strings.Split(examples, "\n")
 	for _, m := range subcommand.FindAllStringSubmatch(list, -1) {
 		if m[1] != "help" {
 			c.below[m[1]] = readHelp(t, program, append(slices.Clone(path), m[1])...)
@@ -139,6 +143,25 @@ func TestCommandsExist(t *testing.T) {
 			assert.NoError(t, checkCode(known, l.text), "%s:%d", p.path, l.number)
 		}
 	}
+	assertProseCommandsExist(t, known)
+	for name, c := range known {
+		assert.Greater(t, c.countExamples(t, known, name), 0, name)
+	}
+}
+
+// countExamples checks the examples in the help of a command and of those below it, and returns their number.
+func (c *command) countExamples(t *testing.T, known map[string]*command, name string) (count int) {
+	t.Helper()
+	for _, line := range c.examples {
+		if line != "" {
+			count++
+			assert.NoError(t, checkCode(known, line), "example of %s: %s", name, line)
+		}
+	}
+	for word, below := range c.below {
+		count += below.countExamples(t, known, name+" "+word)
+	}
+	return count
 }
 
 // assertNumberOfChecks compares the number of health checks in docs/health.md with the list of them.
