@@ -16,7 +16,7 @@ const examplePath = "../../network.toml.example"
 
 // exampleWant is the configuration of the example on gpu07, a line for each table.
 const exampleWant = `
-default compute
+default none
 policy left on gpu[01-64]: {15b3  [0000:86:00.0] []} 8 VFs eth mtu 9000 vlan 0 rdma exclusive
 policy right on gpu[01-64]: {15b3  [0000:af:00.0] []} 8 VFs eth mtu 9000 vlan 0 rdma exclusive
 pool left: 10.1.0.0/22 [10.1.0.16-10.1.3.239] gateway 10.1.0.1, 992 addresses, 64 x 8

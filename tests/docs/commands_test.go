@@ -141,6 +141,7 @@ func TestCommandsExist(t *testing.T) {
 	for _, p := range pages(t) {
 		for _, l := range p.code {
 			assert.NoError(t, checkCode(known, l.text), "%s:%d", p.path, l.number)
+			assert.NoError(t, checkVFRequest(l.text), "%s:%d", p.path, l.number)
 		}
 	}
 	assertProseCommandsExist(t, known)
@@ -156,12 +157,25 @@ func (c *command) countExamples(t *testing.T, known map[string]*command, name st
 		if line != "" {
 			count++
 			assert.NoError(t, checkCode(known, line), "example of %s: %s", name, line)
+			assert.NoError(t, checkVFRequest(line), "example of %s: %s", name, line)
 		}
 	}
 	for word, below := range c.below {
 		count += below.countExamples(t, known, name+" "+word)
 	}
 	return count
+}
+
+var withRails = regexp.MustCompile(`\b(?:srun|sbatch|salloc)\b.*--jail-net=(\S+)`)
+
+// checkVFRequest fails for a job with rails that requests no VF: where Slurm counts them, that job fails (netsetup/attach, choose). A
+// step within a job (--overlap) has those of the job.
+func checkVFRequest(text string) error {
+	m := withRails.FindStringSubmatch(text)
+	if m != nil && m[1] != "none" && !strings.Contains(text, "--gres=") && !strings.Contains(text, "--overlap") {
+		return fmt.Errorf("%s requests no VF; add --gres=nic:RAIL:1", text)
+	}
+	return nil
 }
 
 // assertNumberOfChecks compares the number of health checks in docs/health.md with the list of them.

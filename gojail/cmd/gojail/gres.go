@@ -22,11 +22,11 @@ The VFs must exist (gojail vf apply). gojail vf apply creates their files
 below /dev/gojail at each boot, before slurmd looks for them. Drain the node
 before you change the number of VFs: Slurm identifies a VF by its position.
 
-GPUs are named as AutoDetect=nvml names them; where gres.conf has AutoDetect,
-omit their lines.`,
+GPUs are named as AutoDetect=nvml names them. Where gres.conf has AutoDetect, or
+names the GPUs already, omit their lines, as the second example does.`,
 		Example: `  gojail gres
   for n in $(scontrol show hostnames 'gpu[01-08]'); do ssh $n gojail gres; done |
-    grep '^NodeName.*File=' >>/etc/slurm/gres.conf`,
+    grep '^NodeName.*File=/dev/gojail/' >>/etc/slurm/gres.conf`,
 		Args: takeNoArgument("it prints this node's lines"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := n.loadNetwork()

@@ -29,8 +29,10 @@ func newNetCommand(n *localNode) *cobra.Command {
 for. These commands show and check the interfaces. Inside a job they need
 neither root nor a configuration; every jail has this command in
 /run/gojail/bin.`,
-		Example: `  srun --jail=debian --jail-net=compute /run/gojail/bin/gojail net show
-  srun --jail=debian --jail-net=compute -N8 /run/gojail/bin/gojail net check`,
+		Example: `  srun --jail=debian --jail-net=compute --gres=nic:rail0:1,nic:rail1:1 \
+    /run/gojail/bin/gojail net show
+  srun -N8 --jail=debian --jail-net=compute --gres=nic:rail0:1,nic:rail1:1 \
+    /run/gojail/bin/gojail net check`,
 		Annotations: map[string]string{"anybody": "yes"},
 		Args:        cobra.NoArgs,
 		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -49,7 +51,8 @@ PCI address, as the kernel reports them. Any user may run it.
 
 On the node, as root: the same data as recorded when the job's network was
 attached, for one job or for all.`,
-		Example: `  srun --jail=debian --jail-net=compute /run/gojail/bin/gojail net show
+		Example: `  srun --jail=debian --jail-net=compute --gres=nic:rail0:1,nic:rail1:1 \
+    /run/gojail/bin/gojail net show
   gojail net show 4711 --json`,
 		Args:        takeUpToOneArgument("a job"),
 		Annotations: map[string]string{"anybody": "yes"},

@@ -45,7 +45,8 @@ another tenant of the same VLAN could forge one.
 
 On a rail without addresses (RDMA only), the interface and the device are
 checked. Outside srun, only the job's own node is checked.`,
-		Example: `  srun --jail=debian --jail-net=compute -N8 /run/gojail/bin/gojail net check
+		Example: `  srun -N8 --jail=debian --jail-net=compute --gres=nic:rail0:1,nic:rail1:1 \
+    /run/gojail/bin/gojail net check
   srun --overlap --jobid=4711 --jail=debian --jail-net=compute /run/gojail/bin/gojail net check`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"anybody": "yes"},
