@@ -173,7 +173,8 @@ func TestManyJobs(t *testing.T) {
 
 // TestPageHasTheNumbersOfSeries: docs/metrics.md says how many series a node has.
 func TestPageHasTheNumbersOfSeries(t *testing.T) {
-	f := &Facts{node: "n1", sandboxes: map[sandboxKind]int{}, launches: map[string]state.Launches{}}
+	// As readLaunches has it from the first file on: steps without a jail, and each jail of gojail.toml.
+	f := &Facts{node: "n1", sandboxes: map[sandboxKind]int{}, launches: map[string]state.Launches{"": {}}}
 	before := 0
 	add := func(change func()) (more int) {
 		t.Helper()
@@ -184,11 +185,11 @@ func TestPageHasTheNumbersOfSeries(t *testing.T) {
 		return more
 	}
 	empty := add(func() {})
+	steps := add(func() { f.launches["debian"] = state.Launches{} })
 	template := add(func() {
 		f.templates = append(f.templates, template{jail: "debian", judged: true})
 		f.sandboxes[sandboxKind{"debian", sandboxActive}] = 0
 	})
-	steps := add(func() { f.launches["debian"] = state.Launches{} })
 	job := add(func() { f.jobs = append(f.jobs, job{id: "17", start: time.Unix(1, 0), jails: []jail{{"debian", ""}}}) })
 	cgroups := add(func() { f.jobs[0].usage = everything().jobs[0].usage })
 	scratch := add(func() { f.jobs[0].scratch, f.jobs[0].scratchKnown = quota.Usage{Used: 1, Limit: 2}, true })
@@ -197,10 +198,12 @@ func TestPageHasTheNumbersOfSeries(t *testing.T) {
 	rail := add(func() { f.HeldVFs = everything().HeldVFs[:1] })
 	page, err := os.ReadFile("../../docs/metrics.md")
 	require.NoError(t, err)
-	assert.Contains(t, strings.Join(strings.Fields(string(page)), " "), fmt.Sprintf("A node without jobs has %d series, and %d for each jail that is assembled, %d for each that had steps; "+
+	assert.Contains(t, strings.Join(strings.Fields(string(page)), " "), fmt.Sprintf("A node has %d series, %d for each jail of gojail.toml, and %d for each that is assembled; "+
 		"a job adds %d, %d with cgroups, %d where its scratch use is known, 1 for each of its GPUs, and %d for each of its VFs. Each rail of the node that has VFs in use or in quarantine has %d.",
-		empty, template, steps, job, cgroups, scratch, vf, rail))
+		empty, steps, template, job, cgroups, scratch, vf, rail))
 	assert.Equal(t, 1, gpu)
+	text, _ := render(t, &Facts{node: "n1"})
+	assert.Contains(t, string(page), fmt.Sprintf("steps are not counted: the node has %d then", len(regexp.MustCompile(`(?m)^[^#\n]`).FindAllString(text, -1))))
 }
 
 // TestTwoOfTheSame: one bad series fails all, so that the old file is noticed, and none is written in part.
