@@ -64,7 +64,7 @@ PROLOG_SRCS    = $(wildcard spank/common/*.c spank/prolog/*.c)
 SESSION_SRCS   = $(wildcard spank/common/*.c spank/session/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
-.PHONY: all help man deps rootfs unit test site test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images bench-exporter cluster cluster-down install uninstall plugins deb rpm fuzz asan clean
+.PHONY: all help man deps rootfs unit test site test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images bench-exporter cluster cluster-down install install-docs uninstall plugins deb rpm fuzz asan clean
 
 all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) $(EXPORTER) $(MAN) $(GRAFANA) ## build plugin, launcher, Prolog, gojail-session, library, commands, manual pages and dashboards below build/
 	@:
@@ -259,19 +259,11 @@ cluster: deps ## start a private Slurm with gojail and leave it running
 cluster-down: ## end it
 	@$(GO) run ./tests/harness/ctl down
 
-install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for a package
-	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(sbindir) $(DESTDIR)$(docdir)
+install: all install-docs ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for a package
+	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(sbindir)
 	install -m 755 $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(LIBRARY) $(JAILCLI) $(DESTDIR)$(libdir)
 	install -m 4755 $(SESSION) $(DESTDIR)$(libdir)
 	install -m 755 $(CLI) $(HEALTH) $(EXPORTER) $(DESTDIR)$(sbindir)
-	install -m 644 README.md CHANGELOG.md SECURITY.md LICENSE gojail.toml.example network.toml.example health.toml.example \
-		slurm.conf.example $(DESTDIR)$(docdir)
-	install -d $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir)/grafana
-	install -m 644 $(BUILD)/grafana/*.json $(DESTDIR)$(docdir)/grafana
-	install -d $(DESTDIR)$(docdir)/prometheus
-	install -m 644 packaging/prometheus/*.rules.yml $(DESTDIR)$(docdir)/prometheus
-	install -m 644 $(PAGES) $(DESTDIR)$(docdir)/docs
-	sed 's|/usr/local/lib/gojail|$(libdir)|' plugstack.conf.example >$(DESTDIR)$(docdir)/plugstack.conf.example
 	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(udevdir) $(DESTDIR)$(netdir)
 	for unit in vf nccl metrics exporter; do sed 's|/usr/local/sbin|$(sbindir)|; s|/usr/local/share/doc/gojail|$(docdir)|' \
 		packaging/systemd/gojail-$$unit.service >$(DESTDIR)$(unitdir)/gojail-$$unit.service; done
@@ -289,6 +281,15 @@ install: all ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DESTDIR=DIR for 
 		$$program completion bash >$(DESTDIR)$(bashdir)/$$name && \
 		$$program completion fish >$(DESTDIR)$(fishdir)/$$name.fish && \
 		$$program completion zsh >$(DESTDIR)$(zshdir)/_$$name || exit; done
+
+install-docs: $(GRAFANA) ## the documentation, dashboards and alerts alone, likewise
+	install -d $(addprefix $(DESTDIR)$(docdir)/,docs grafana prometheus)
+	install -m 644 LICENSE gojail.toml.example network.toml.example health.toml.example slurm.conf.example $(DESTDIR)$(docdir)
+	for page in README.md CHANGELOG.md SECURITY.md $(PAGES); do sed -Ef packaging/docs.sed $$page >$(DESTDIR)$(docdir)/$$page && \
+		chmod 644 $(DESTDIR)$(docdir)/$$page || exit; done
+	install -m 644 $(dir $(GRAFANA))*.json $(DESTDIR)$(docdir)/grafana
+	install -m 644 packaging/prometheus/*.rules.yml $(DESTDIR)$(docdir)/prometheus
+	sed 's|/usr/local/lib/gojail|$(libdir)|' plugstack.conf.example >$(DESTDIR)$(docdir)/plugstack.conf.example
 
 plugins: $(SHIM) $(SUBMIT) # what is built for one release of Slurm
 	@:

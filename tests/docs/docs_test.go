@@ -25,7 +25,8 @@ const readmeLines = 150
 
 // page is a Markdown file, taken apart.
 type page struct {
-	path   string // below the repository
+	root   string // the repository, or where its pages are installed
+	path   string // below root
 	prose  []line // what is outside of code
 	code   []line // each line of a code block, each code span
 	blocks []block
@@ -49,8 +50,8 @@ var (
 )
 
 // parsePage takes a Markdown text apart. A code span that is wrapped is joined with the line after it.
-func parsePage(path, text string) page {
-	p := page{path: path}
+func parsePage(root, path, text string) page {
+	p := page{root: root, path: path}
 	open := false
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {
@@ -85,12 +86,18 @@ func parsePage(path, text string) page {
 // pages returns every Markdown page of the repository.
 func pages(t *testing.T) []page {
 	t.Helper()
+	return pagesBelow(t, repository)
+}
+
+// pagesBelow returns every Markdown page of the repository, or of the directory where make install has put them.
+func pagesBelow(t *testing.T, root string) []page {
+	t.Helper()
 	var all []page
-	require.NoError(t, filepath.WalkDir(repository, func(path string, entry fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		below, err := filepath.Rel(repository, path)
+		below, err := filepath.Rel(root, path)
 		if err != nil {
 			return err
 		}
@@ -102,7 +109,7 @@ func pages(t *testing.T) []page {
 		}
 		text, err := os.ReadFile(path)
 		if err == nil {
-			all = append(all, parsePage(below, string(text)))
+			all = append(all, parsePage(root, below, string(text)))
 		}
 		return err
 	}))
@@ -117,7 +124,7 @@ func TestReadmeIsShort(t *testing.T) {
 }
 
 func TestPageIsTakenApart(t *testing.T) {
-	p := parsePage("x.md", "# A `b`\n\n`one\n  two` three\n```toml\nx = 1\n```\nend\n")
+	p := parsePage("", "x.md", "# A `b`\n\n`one\n  two` three\n```toml\nx = 1\n```\nend\n")
 	assert.Equal(t, []line{{1, "b"}, {3, "one two"}, {6, "x = 1"}}, p.code)
 	assert.Equal(t, []block{{5, "toml", "x = 1\n"}}, p.blocks)
 	assert.Equal(t, []line{{1, "# A ``"}, {2, ""}, {3, "`` three"}, {8, "end"}, {9, ""}}, p.prose)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -22,8 +23,25 @@ var (
 	unit    = regexp.MustCompile(`(?m)^Documentation=file:/usr/local/share/doc/gojail/(\S+)$`)
 )
 
-func TestLinksLeadSomewhere(t *testing.T) {
-	all := pages(t)
+func TestLinksLeadSomewhere(t *testing.T) { requireLinks(t, pages(t)) }
+
+// TestInstalledLinksLeadSomewhere requires that the pages that make install puts into the documentation link to what it puts there.
+func TestInstalledLinksLeadSomewhere(t *testing.T) {
+	dir := t.TempDir()
+	install := exec.Command("make", "--no-print-directory", "install-docs", "PREFIX=/usr", "BUILD="+dir+"/build", "DESTDIR="+dir+"/root")
+	install.Dir = repository
+	out, err := install.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	all := pagesBelow(t, dir+"/root/usr/share/doc/gojail")
+	sources, err := filepath.Glob(repository + "/docs/*.md")
+	require.NoError(t, err)
+	assert.Len(t, all, len(sources)+len([]string{"README.md", "CHANGELOG.md", "SECURITY.md"}))
+	requireLinks(t, all)
+}
+
+// requireLinks follows the links of pages to each other and to files beside them.
+func requireLinks(t *testing.T, all []page) {
+	t.Helper()
 	count := 0
 	for _, p := range all {
 		for _, l := range p.prose {
@@ -36,7 +54,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	assert.Greater(t, count, 20)
 }
 
-// checkLink follows a link of page p that leads to this repository.
+// checkLink follows a link of page p that leads to a file of its root.
 func checkLink(all []page, p page, target string) error {
 	to, err := url.Parse(target)
 	if err != nil || to.Scheme != "" {
@@ -45,7 +63,7 @@ func checkLink(all []page, p page, target string) error {
 	path := p.path
 	if to.Path != "" {
 		path = filepath.Join(filepath.Dir(p.path), to.Path)
-		if _, err := os.Stat(filepath.Join(repository, path)); err != nil {
+		if _, err := os.Stat(filepath.Join(p.root, path)); err != nil {
 			return fmt.Errorf("dead link %s: there is no %s", target, path)
 		}
 	}
@@ -78,7 +96,7 @@ func (p page) anchors() map[string]bool {
 
 // headings reads the page again, because the text of code spans belongs to a heading's name.
 func (p page) headings() []string {
-	text, err := os.ReadFile(filepath.Join(repository, p.path))
+	text, err := os.ReadFile(filepath.Join(p.root, p.path))
 	if err != nil {
 		return nil
 	}
