@@ -51,7 +51,8 @@ type sweep struct {
 // trash afterwards, see EmptyTrash.
 //
 // A job exists while it has a slurmstepd, or until slurmctld reports that it ended. Any other answer, or
-// none, leaves the job alone. Sandboxes that are being built need no grace time: their builder is a
+// none, leaves the job alone. Slurmctld is not asked about a job of which the state directory knows nothing:
+// what it left is from before the boot, and no part of the same job that runs now, maybe requeued. Sandboxes that are being built need no grace time: their builder is a
 // slurmstepd (or the process of gojail run), which the sweep finds, and looks for again under the job's
 // lock.
 func Sweep(s *state.State, c *config.Config) (SweepReport, error) {
@@ -63,9 +64,10 @@ func (s *sweep) run() (SweepReport, error) {
 	s.report.scratch = []string{filepath.Join(s.config.Scratch, contract.JobsDir)}
 	jobs, err := s.listJobs()
 	for _, job := range jobs {
-		why, e := s.findReasonToKeep(job)
+		known := s.isKnown(job)
+		why, e := s.findReasonToKeep(job, known)
 		if why == "" && e == nil {
-			e = s.tearDown(job)
+			e = s.tearDown(job, known)
 		}
 		var is *backAgain
 		switch {
@@ -84,7 +86,8 @@ func (s *sweep) run() (SweepReport, error) {
 	return s.report, oneline.Both(oneline.Both(err, err2), oneline.Both(s.sweepZygotes(), s.endLostHolders()))
 }
 
-func (s *sweep) tearDown(job string) error {
+// tearDown ends a job that was found to have ended, and that was known or not by then.
+func (s *sweep) tearDown(job string, known bool) error {
 	until := time.Now().Add(sweepLimit)
 	var parent string
 	var err error
@@ -93,7 +96,12 @@ func (s *sweep) tearDown(job string) error {
 	} else {
 		// As at the end of a job: the allocation first, then the sandboxes (spank/common/job.c, check_allocated).
 		s.state.ForgetAllocation(job, s.begun)
-		parent, err = teardown(s.state, s.config.Scratch, job, until, func() error { return s.checkStillGone(job) })
+		parent, err = teardown(s.state, s.config.Scratch, job, until, func() error {
+			if !known && s.isKnown(job) {
+				return &backAgain{"it has begun here"}
+			}
+			return s.checkStillGone(job)
+		})
 	}
 	if err == nil {
 		s.state.ForgetEnded(job)
@@ -123,15 +131,15 @@ func (s *sweep) listJobs() ([]string, error) {
 func Alive(s *state.State, c *config.Config) func(job string) bool {
 	w := &sweep{state: s, config: c, squeue: node.FindSlurmCommand(c, "squeue"), ask: true}
 	return func(job string) bool {
-		why, err := w.findReasonToKeep(job)
+		why, err := w.findReasonToKeep(job, w.isKnown(job))
 		return why != "" || err != nil
 	}
 }
 
 // findReasonToKeep returns why a job must be left alone, or "".
-func (s *sweep) findReasonToKeep(job string) (string, error) {
+func (s *sweep) findReasonToKeep(job string, known bool) (string, error) {
 	why, err := s.findProcess(job)
-	if why != "" || err != nil || strings.HasPrefix(job, "run-") || contract.IsLogin(job) {
+	if why != "" || err != nil || !known || strings.HasPrefix(job, "run-") || contract.IsLogin(job) {
 		return why, err
 	}
 	return s.askController(job), nil

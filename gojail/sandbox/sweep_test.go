@@ -207,13 +207,13 @@ func TestSweepIsNotKeptByTitles(t *testing.T) {
 func TestSweepLooksAgainUnderTheLock(t *testing.T) {
 	w, dir := newSweep(t, nil)
 	w.addJob(t, "4000000020")
-	why, err := w.findReasonToKeep("4000000020")
+	why, err := w.findReasonToKeep("4000000020", true)
 	require.NoError(t, err)
 	require.Empty(t, why)
 	stepd, err := net.Listen("unix", dir+"/spool/n1_4000000020.0")
 	require.NoError(t, err)
 	defer stepd.Close()
-	err = w.tearDown("4000000020")
+	err = w.tearDown("4000000020", true)
 	var back *backAgain
 	require.True(t, errors.As(err, &back))
 	assert.Equal(t, "its step 0 runs on this node", back.why)

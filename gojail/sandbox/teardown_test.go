@@ -165,7 +165,7 @@ func TestTeardownLeavesTrashToTheNext(t *testing.T) {
 	nstest.NoLeaks(t)
 	s, scratch := newNode(t), t.TempDir()
 	for _, job := range []string{"17", "18"} {
-		statetest.AddRecord(t, s, "jobs/"+job+"/lock", "")
+		statetest.AddRecord(t, s, "jobs/"+job+"/.uid", "5001\n")
 		require.NoError(t, os.MkdirAll(scratch+"/jobs/"+job+"/tmp/a", 0o700))
 		nstest.WriteFile(t, scratch+"/jobs/"+job+"/tmp/a/file", "x")
 	}
