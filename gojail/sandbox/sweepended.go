@@ -5,6 +5,7 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gojail/gojail/gojail/config"
@@ -68,6 +69,9 @@ func RetryEnded(s *state.State, load func() (*config.Config, error), until time.
 func (s *sweep) endAgain(job string, until time.Time, release func(job string) error) error {
 	var failed error
 	parent, err := teardownLocked(s.state, s.config.Scratch, job, until, func() error {
+		if !slices.Contains(s.state.Ended(), job) { // as whoever builds a sandbox forgets it, under this lock
+			return &backAgain{"it has begun here"}
+		}
 		if err := s.checkStillGone(job); err != nil {
 			return err
 		}
@@ -78,4 +82,24 @@ func (s *sweep) endAgain(job string, until time.Time, release func(job string) e
 		err = emptyTrashOf(parent, job, until)
 	}
 	return oneline.Both(err, failed)
+}
+
+// NoteUnremoved notes a job that has ended and whose files cannot be removed, for RetryEnded. A job of the same number, such as the
+// same job requeued, may be on the node by then: it is not noted, as it would be ended.
+func NoteUnremoved(s *state.State, job string) {
+	if !state.JobRule.MatchString(job) || contract.IsLogin(job) {
+		return
+	}
+	lock, err := lockJob(s, job, time.Now().Add(teardownLock))
+	if err != nil {
+		return // its sandbox is being built
+	}
+	defer lock.Close()
+	if isRecorded(s, job) {
+		return
+	}
+	if !s.IsAllocated(job) {
+		s.NoteEnded(job)
+	}
+	removeRecords(s, job) // the lock
 }

@@ -108,3 +108,40 @@ func TestRetryEndedTakesTurns(t *testing.T) {
 	assert.Len(t, report.Removed, retryMost+1, "the sweep clears all")
 	assert.NoDirExists(t, w.state.EndedDir())
 }
+
+// TestRetryEndedLooksAgain: a job that was requeued has had a step since the notes were read.
+func TestRetryEndedLooksAgain(t *testing.T) {
+	w, dir := newSweep(t, nil)
+	w.addJob(t, "4000000001")
+	for _, job := range []string{"4000000001", "4000000002"} {
+		statetest.AddRecord(t, w.state, "ended/"+job, "")
+	}
+	require.NoError(t, os.Chtimes(w.state.EndedDir()+"/4000000001", time.Time{}, time.Now().Add(time.Hour)))
+	var released []string
+	RetryEnded(w.state, func() (*config.Config, error) { return w.config, nil }, soon(), func(job string) error {
+		w.state.ForgetEnded("4000000001") // as its step does (job_forget_ended in spank/common/job_find.c)
+		released = append(released, job)
+		return nil
+	})
+	assert.Equal(t, []string{"4000000002"}, released)
+	assert.FileExists(t, w.state.JobDir("4000000001")+"/small")
+	assert.DirExists(t, dir+"/scratch/jobs/4000000001/tmp")
+}
+
+// TestNoteUnremoved: a job that is back on the node, or about to be, is not noted.
+func TestNoteUnremoved(t *testing.T) {
+	w, _ := newSweep(t, nil)
+	w.addJob(t, "4000000002")
+	statetest.AddRecord(t, w.state, contract.AllocatedDir+"/4000000003", "")
+	built, err := lockJob(w.state, "4000000004", time.Now())
+	require.NoError(t, err)
+	defer built.Close()
+	for _, job := range []string{"4000000001", "4000000002", "4000000003", "4000000004", "login-1", "../x"} {
+		NoteUnremoved(w.state, job)
+	}
+	assert.Equal(t, []string{"4000000001"}, w.state.Ended())
+	for _, job := range []string{"4000000001", "4000000003"} {
+		assert.NoDirExists(t, w.state.JobDir(job))
+	}
+	assert.FileExists(t, w.state.JobDir("4000000002")+"/small")
+}

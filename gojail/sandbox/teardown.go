@@ -80,9 +80,14 @@ func teardownLocked(s *state.State, scratch, job string, until time.Time, mayI f
 		return "", fmt.Errorf("job %s: %w", job, err)
 	}
 	defer lock.Close()
+	if err := mayI(); err != nil {
+		if !isRecorded(s, job) { // the directory is lockJob's
+			removeRecords(s, job)
+		}
+		return "", fmt.Errorf("job %s: %w", job, err)
+	}
 	parent = findScratch(s, scratch, job)
 	for _, step := range []func() error{
-		mayI,
 		func() error { return endHolders(s, job, until) },
 		func() error { return moveToTrash(parent, job, until) },
 		func() error { return removeRecords(s, job) },

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/sandbox"
 	"github.com/gojail/gojail/gojail/state"
@@ -73,8 +72,8 @@ func (r *request) finishJob() ([]mount.Tree, error) {
 		trashes = append(trashes, scratch)
 	}
 	failed := sandbox.EmptyTrash(trashes, r.words["job"], until)
-	if job := r.words["job"]; failed != nil && !contract.IsLogin(job) && !state.IsAllocated(job) { // these may be back by now
-		state.NoteEnded(job)
+	if failed != nil {
+		sandbox.NoteUnremoved(state, r.words["job"])
 	}
 	return nil, errors.Join(err, failed)
 }
