@@ -77,3 +77,32 @@ func TestOpenToSweep(t *testing.T) {
 	require.Error(t, err, "it is there, and wrong")
 	end()
 }
+
+// TestSweepAfterABoot checks that the address of a job of before the boot, which emptied the state
+// directory, is released.
+func TestSweepAfterABoot(t *testing.T) {
+	if !nstest.IsRoot() {
+		t.Skip("needs root")
+	}
+	dir := t.TempDir()
+	n := Node{Config: filepath.Join(dir, "network.toml"), Name: "n1", Cluster: "prod", State: dir, Scratch: dir}
+	swept, err := n.Sweep(t.Context(), func(string) bool { return false })
+	require.NoError(t, err)
+	assert.Nil(t, swept, "nothing is configured")
+
+	leases := filepath.Join(dir, "leases")
+	require.NoError(t, os.WriteFile(n.Config, []byte("[[pool]]\nname = \"r0\"\nsubnet = \"10.1.0.0/24\"\ndirectory = \""+leases+"\"\n"), 0o600))
+	for _, job := range []string{"17", "18"} {
+		for _, path := range []string{"nodes/n1/prod," + job + ",rail0,10.1.0." + job + ",-,1790000000", "addresses/10.1.0.0/10.1.0." + job + "/prod," + job + ",n1,rail0,-,1790000000"} {
+			path = filepath.Join(leases, "r0", path)
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			require.NoError(t, os.WriteFile(path, nil, 0o600))
+		}
+	}
+	require.NoError(t, os.Chmod(leases, 0o700))
+	swept, err = n.Sweep(t.Context(), func(job string) bool { return job == "18" })
+	require.NoError(t, err)
+	require.NotNil(t, swept)
+	assert.Empty(t, swept.Problems)
+	assert.Equal(t, []string{"10.1.0.17 of rail rail0 of job 17 on n1"}, swept.Addresses)
+}

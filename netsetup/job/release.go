@@ -26,9 +26,10 @@ func (n Node) Release(ctx context.Context, job string) error {
 }
 
 // Sweep takes back the VFs and addresses of jobs that have ended. It returns nil if no job
-// ever had a network on this node.
+// ever had a network on this node. A state directory that knows of none is no sign of that if
+// there is a network.toml: a reboot empties it, and addresses in shared directories stay leased.
 func (n Node) Sweep(ctx context.Context, alive func(job string) bool) (*attach.Swept, error) {
-	if _, err := os.Lstat(attach.StateDir(n.State)); errors.Is(err, fs.ErrNotExist) {
+	if isMissing(attach.StateDir(n.State)) && isMissing(n.Config) {
 		return nil, nil
 	}
 	site, end, err := n.openSiteToSweep()
@@ -38,4 +39,9 @@ func (n Node) Sweep(ctx context.Context, alive func(job string) bool) (*attach.S
 	}
 	swept, failed := attach.Sweep(ctx, site, alive)
 	return swept, errors.Join(err, failed)
+}
+
+func isMissing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
