@@ -258,7 +258,7 @@ static int build_and_record(struct sandbox *sandbox, const struct node *node, co
 		close_fd(&talk);
 		talk = connect_to_zygote(node, jail, job, name, until, fault);
 		/* While the zygote forks, what the holder is to attach is collected. */
-		if (talk < 0 || (attempt == 0 && (collect_job_mounts(site, jail, spec, job, request, trees, fault) < 0 ||
+		if (talk < 0 || (attempt == 0 && (collect_job_mounts(node, site, jail, spec, job, request, trees, fault) < 0 ||
 						  (go && go->trees(spec, trees, &request->ntrees, fault) < 0) ||
 						  request_net(node, spec, request, trees, &net_made, fault) < 0 ||
 						  request_namespaces(jail, job, request, trees, fault) < 0)))

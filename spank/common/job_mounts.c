@@ -114,7 +114,7 @@ static bool is_writable(const struct jail *jail)
 }
 
 /* Adds the root that the job has in another sandbox of this jail, or else what holds its changes on disk. Returns 0, or -1 with a fault. */
-static int add_root(const struct site *site, const struct jail *jail, const struct sandbox_spec *spec, int job,
+static int add_root(const struct node *node, const struct site *site, const struct jail *jail, const struct sandbox_spec *spec, int job,
 		    struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
 {
 	char name[GOJAIL_NAME_MAX + sizeof(SCRATCH_UPPER)];
@@ -132,11 +132,11 @@ static int add_root(const struct site *site, const struct jail *jail, const stru
 	snprintf(name, sizeof(name), SCRATCH_UPPER "%s", jail->name);
 	if (!jail->upper.path[0])
 		return 0;
-	return add_tree(trees, &request->ntrees, scratch_open_tree(site->scratch, spec->job, spec->user.uid, job, &part, fault), "/",
+	return add_tree(trees, &request->ntrees, scratch_open_tree(node, site->scratch, spec->job, spec->user.uid, job, &part, fault), "/",
 			GOJAIL_TREE_UPPER, fault);
 }
 
-int collect_job_mounts(const struct site *site, const struct jail *jail, const struct sandbox_spec *spec, int job,
+int collect_job_mounts(const struct node *node, const struct site *site, const struct jail *jail, const struct sandbox_spec *spec, int job,
 		       struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
 {
 	const struct scratch_part tmp = {SCRATCH_TMP, jail->quota, jail->tmp.attributes};
@@ -150,11 +150,11 @@ int collect_job_mounts(const struct site *site, const struct jail *jail, const s
 		    (jail->quota && scratch_limit(spec->job, job, jail->quota, fault) < 0))
 			return -1;
 	} else if (jail->tmp.path[0] &&
-		   add_tree(trees, count, scratch_open_tree(site->scratch, spec->job, spec->user.uid, job, &tmp, fault), jail->tmp.path, 0,
+		   add_tree(trees, count, scratch_open_tree(node, site->scratch, spec->job, spec->user.uid, job, &tmp, fault), jail->tmp.path, 0,
 			    fault) < 0) {
 		return -1;
 	}
-	if (add_root(site, jail, spec, job, request, trees, fault) < 0)
+	if (add_root(node, site, jail, spec, job, request, trees, fault) < 0)
 		return -1;
 	if (spec->script[0] &&
 	    add_tree(trees, count, open_script_tree(jail, spec, fault), spec->script, GOJAIL_TREE_ALONE, fault) < 0)

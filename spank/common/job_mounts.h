@@ -10,7 +10,7 @@
  * directory. What the holder mounts itself is not among them. Returns 0, or -1 with a fault; the caller closes the trees in both
  * cases.
  */
-int collect_job_mounts(const struct site *site, const struct jail *jail, const struct sandbox_spec *spec, int job,
+int collect_job_mounts(const struct node *node, const struct site *site, const struct jail *jail, const struct sandbox_spec *spec, int job,
 		       struct gojail_request *request, struct gojail_tree *trees, struct fault *fault);
 
 /* Reports whether the sandbox shows the step's batch script, if it has one: a sandbox that another step built lacks it. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/scratch.h"
 
+#include "common/clean.h"
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/quota.h"
@@ -154,14 +155,12 @@ static int open_jobs(const char *scratch, struct fault *fault)
 }
 
 /*
- * Reports whether the job's directory is another user's: a job of the same number, whose end was missed, may have left it; with
- * two clusters on a node it may be in use.
+ * Reports whether a job's directory is another user's: a job of the same number, whose end was missed, may have left it; with two
+ * clusters on a node it may be in use.
  */
-static bool is_others(int jobs, const char *name, uid_t uid)
+static bool is_others(const struct stat *dir, uid_t uid)
 {
-	struct stat st;
-
-	return fstatat(jobs, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid != uid && st.st_uid != 0;
+	return dir->st_uid != uid && dir->st_uid != 0;
 }
 
 /* Creates the directory of a job of that user, from a spare if there is one. Returns 0, or -1 with errno. */
@@ -191,21 +190,90 @@ static int open_part(int jobs, const char *name, const char *path, const struct 
 	return tree;
 }
 
-int scratch_open_tree(const char *scratch, const char *name, uid_t uid, int job, const struct scratch_part *part, struct fault *fault)
+/*
+ * Moves a job's directory, which has files, from SCRATCH/jobs to the trash, under a name of its own, as the id may come again.
+ * Returns 0, or -1 with errno.
+ */
+static int move_to_trash(int jobs, const char *name, struct leftover *left)
+{
+	char to[sizeof(left->name) + sizeof(GOJAIL_TRASH)];
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	snprintf(left->name, sizeof(left->name), "%s.%lld", name, now.tv_sec * 1000000000LL + now.tv_nsec);
+	snprintf(to, sizeof(to), GOJAIL_TRASH "/%s", left->name);
+	for (int tries = 0; tries < 3; tries++) {
+		mkdirat(jobs, GOJAIL_TRASH, 0700);
+		if (renameat2(jobs, name, jobs, to, RENAME_NOREPLACE) == 0)
+			return 0;
+		if (errno != ENOENT) /* the process that empties the trash removes it at the end */
+			break;
+	}
+	left->name[0] = '\0';
+	return -1;
+}
+
+/* Removes the directory of a job; one that has files goes to the trash. Returns 0, or -1 with errno. */
+static int remove_job_dir(int jobs, const char *scratch, const char *name, struct leftover *left)
+{
+	char tmp[64];
+
+	snprintf(tmp, sizeof(tmp), "%s/tmp", name);
+	if ((unlinkat(jobs, tmp, AT_REMOVEDIR) == 0 || errno == ENOENT) &&
+	    (unlinkat(jobs, name, AT_REMOVEDIR) == 0 || errno == ENOENT)) {
+		quota_forget_unused(jobs);
+		return 0;
+	}
+	snprintf(left->scratch, sizeof(left->scratch), "%s", scratch);
+	return move_to_trash(jobs, name, left);
+}
+
+/* How long a job with a limit waits for the files of an earlier run, which count against it until they are removed. */
+#define EARLIER_MS 1000
+
+/*
+ * Removes what an earlier run of a requeued job left before the node was booted. Whoever creates the job's directory has linked to
+ * it from the state directory first, so that one without the link is of a time that the state directory does not know. Returns 0,
+ * or -1 with errno.
+ */
+static int remove_earlier(const struct node *node, const char *scratch, int jobs, const char *name, int job, const struct scratch_part *part)
+{
+	struct leftover left = {.name = ""};
+
+	if (faccessat(job, GOJAIL_SCRATCH, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	if (remove_job_dir(jobs, scratch, name, &left) < 0)
+		return -1;
+	if (!left.name[0])
+		return 0;
+	clean_start(node, name, left.scratch);
+	if (part->bytes)
+		scratch_wait(&left, clock_ms() + EARLIER_MS);
+	return 0;
+}
+
+int scratch_open_tree(const struct node *node, const char *scratch, const char *name, uid_t uid, int job, const struct scratch_part *part,
+		      struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 64], below[GOJAIL_NAME_MAX + 80];
 	scoped_fd jobs = open_jobs(scratch, fault);
+	struct stat st;
+	bool there;
 	int tree;
 
 	if (jobs < 0)
 		return -1;
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", scratch, name);
 	snprintf(below, sizeof(below), "%s/%s", name, part->name);
-	if (is_others(jobs, name, uid))
+	there = fstatat(jobs, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (there && is_others(&st, uid))
 		return fault_set(fault, "a job of another user with the same id left %s on this node; "
 					"ask your administrator to run: gojail sweep",
 				 path);
-	/* Noted first, so that the end of the job finds it whatever happens here. */
+	if (there && remove_earlier(node, scratch, jobs, name, job, part) < 0)
+		return fault_set(fault, "an earlier run of the job left %s, which cannot be removed: %s; ask your administrator to run: gojail sweep",
+				 path, strerror(errno));
+	/* Noted first, so that the end of the job finds it whatever happens here, and the next step knows whose it is (remove_earlier). */
 	if (symlinkat(path, job, GOJAIL_SCRATCH) < 0 && errno != EEXIST)
 		return fault_set(fault, "cannot record the scratch directory in the state directory: %s; is it full "
 					"or read-only?",
@@ -234,32 +302,9 @@ int scratch_limit(const char *name, int job, uint64_t bytes, struct fault *fault
 	return quota_set_limit(dir, name, bytes, fault);
 }
 
-/*
- * Moves a job's directory, which has files, from SCRATCH/jobs to the trash, under a name of its own, as the id may come again.
- * Returns 0, or -1 with errno.
- */
-static int move_to_trash(int jobs, const char *name, struct leftover *left)
-{
-	char to[sizeof(left->name) + sizeof(GOJAIL_TRASH)];
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	snprintf(left->name, sizeof(left->name), "%s.%lld", name, now.tv_sec * 1000000000LL + now.tv_nsec);
-	snprintf(to, sizeof(to), GOJAIL_TRASH "/%s", left->name);
-	for (int tries = 0; tries < 3; tries++) {
-		mkdirat(jobs, GOJAIL_TRASH, 0700);
-		if (renameat2(jobs, name, jobs, to, RENAME_NOREPLACE) == 0)
-			return 0;
-		if (errno != ENOENT) /* the process that empties the trash removes it at the end */
-			break;
-	}
-	left->name[0] = '\0';
-	return -1;
-}
-
 int scratch_remove(int job, struct leftover *left)
 {
-	char path[GOJAIL_PATH_MAX + 64], tmp[64], *name, *last;
+	char path[GOJAIL_PATH_MAX + 64], *name, *last;
 	ssize_t length = readlinkat(job, GOJAIL_SCRATCH, path, sizeof(path) - 1);
 
 	if (length < 0)
@@ -275,17 +320,7 @@ int scratch_remove(int job, struct leftover *left)
 	*last = '\0';
 	scoped_fd dir = open_scratch(path);
 	scoped_fd jobs = dir < 0 ? -1 : open_jobs_in(dir);
-	snprintf(tmp, sizeof(tmp), "%s/tmp", name);
-	if (jobs < 0)
-		return -1;
-	if ((unlinkat(jobs, tmp, AT_REMOVEDIR) == 0 || errno == ENOENT) &&
-	    (unlinkat(jobs, name, AT_REMOVEDIR) == 0 || errno == ENOENT)) {
-		quota_forget_unused(jobs);
-		make_spares(jobs);
-		return 0;
-	}
-	snprintf(left->scratch, sizeof(left->scratch), "%s", path);
-	if (move_to_trash(jobs, name, left) < 0)
+	if (jobs < 0 || remove_job_dir(jobs, path, name, left) < 0)
 		return -1;
 	make_spares(jobs);
 	return 0;

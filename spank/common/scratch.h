@@ -7,6 +7,7 @@
 #define GOJAIL_SCRATCH_H
 
 #include "common/fault.h"
+#include "common/node.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,8 +22,12 @@ struct scratch_part {
 	uint64_t attributes; /* MOUNT_ATTR_... of the mount */
 };
 
-/* Creates a directory of a job of that user. Returns it as a detached tree, or -1 with a fault; job is the job's state directory. */
-int scratch_open_tree(const char *scratch, const char *name, uid_t uid, int job, const struct scratch_part *part, struct fault *fault);
+/*
+ * Creates a directory of a job of that user; what an earlier run of the job left before the node was booted is removed. Returns it
+ * as a detached tree, or -1 with a fault; job is the job's state directory, which the caller has locked.
+ */
+int scratch_open_tree(const struct node *node, const char *scratch, const char *name, uid_t uid, int job, const struct scratch_part *part,
+		      struct fault *fault);
 
 /* Limits the /tmp that another jail of the job has created, where it is on disk. Returns 0, or -1 with a fault. */
 int scratch_limit(const char *name, int job, uint64_t bytes, struct fault *fault);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/login.h"
 
+#include "common/clean.h"
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/job_find.h"
@@ -21,7 +22,6 @@
 #include <unistd.h>
 
 #define PROCESS_NAME "gojail-watcher"
-#define CLEAN_MS (30 * 60 * 1000) /* for the files of /tmp, for which nobody waits */
 
 /* A sweep holds the watcher's lock for a moment, to see whether there is a watcher. */
 #define LOCK_MS 1000
@@ -34,16 +34,6 @@ static int log_out(const struct node *node, const char *name, int64_t until, str
 	launch_prepare(&launch, node, "logout", until);
 	launch_add_word(&launch, "job=%s", name);
 	return launch_run(&launch, node, until, fault);
-}
-
-/* Removes the files of the sandbox's /tmp, which are in the trash, without waiting for that. */
-static void remove_files(const struct node *node, const char *name)
-{
-	struct launch launch;
-
-	launch_prepare(&launch, node, "clean", clock_ms() + CLEAN_MS);
-	launch_add_word(&launch, "job=%s", name);
-	launch_detached(&launch);
 }
 
 /*
@@ -97,7 +87,7 @@ int login_prepare(const struct node *node, struct site *site, const char *name, 
 		return fault_set(fault, "processes of yours on this node are in a sandbox of another version of gojail; end your other sessions "
 					"and connect again, or ask your administrator to run: loginctl terminate-user %u",
 				 (unsigned)uid);
-	remove_files(node, name);
+	clean_start(node, name, "");
 	return 0;
 }
 
@@ -153,7 +143,7 @@ static void watch(const struct node *node, const struct site *site, const char *
 		if (log_out(node, name, clock_ms() + site->deadline_ms, &fault) < 0)
 			syslog(LOG_ERR, "gojail: the sandbox %s could not be removed, which is tried again: %s", name, fault.text);
 		else if (is_removed(dir))
-			remove_files(node, name);
+			clean_start(node, name, "");
 	}
 }
 

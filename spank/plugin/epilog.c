@@ -2,6 +2,7 @@
 #include "plugin/epilog.h"
 
 #include "common/allocation.h"
+#include "common/clean.h"
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/job_find.h"
@@ -132,22 +133,8 @@ static bool may_have_net(const struct node *node, const char *job)
  */
 #define LEFTOVER_MS 1000
 
-/* Time for what earlier jobs left: big directories, VFs, a slow fabric manager. Nobody waits for it. */
-#define BOOT_MS (30 * 60 * 1000)
-
 /* What is told of the rails of a job whose counters could not be read. */
 #define NET_UNKNOWN "network_received=- network_sent=-"
-
-static void start_clean(const struct node *node, const char *job, const struct leftover *left)
-{
-	struct launch launch;
-
-	launch_prepare(&launch, node, "clean", clock_ms() + BOOT_MS);
-	launch_add_word(&launch, "job=%s", job);
-	if (left->name[0])
-		launch_add_word(&launch, "scratch=%s", left->scratch);
-	launch_detached(&launch);
-}
 
 void epilog_run(const struct node *node, uint32_t job, struct fault *fault)
 {
@@ -177,7 +164,7 @@ void epilog_run(const struct node *node, uint32_t job, struct fault *fault)
 	if (failed.text[0])
 		fault_set(fault, "%s", failed.text);
 	if (!gone || left.name[0] || is_retry_due(node)) {
-		start_clean(node, name, &left);
+		clean_start(node, name, left.name[0] ? left.scratch : "");
 		scratch_wait(&left, begin + LEFTOVER_MS);
 	}
 }
@@ -186,7 +173,7 @@ void epilog_sweep(const struct node *node)
 {
 	struct launch launch;
 
-	launch_prepare(&launch, node, "boot", clock_ms() + BOOT_MS);
+	launch_prepare(&launch, node, "boot", clock_ms() + CLEAN_MS);
 	if (launch.untrusted)
 		slurm_error("gojail: %s/%s can be changed by others than root: nothing of earlier jobs is removed", node->libdir, launch.untrusted);
 	launch_detached(&launch);

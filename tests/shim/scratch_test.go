@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -59,4 +60,47 @@ func TestScratchOfUsers(t *testing.T) {
 	out := h.runCalls(t, "init,job_epilog", "HOST_CONTEXT=script")
 	assert.Equal(t, "init 0\njob_epilog 0\n", out)
 	assert.NoDirExists(t, filepath.Join(scratch, "jobs/7"))
+}
+
+// TestFilesOfAnEarlierRun: a requeued job does not get the /tmp that it had before the node was booted, and keeps the one that it has.
+func TestFilesOfAnEarlierRun(t *testing.T) {
+	requireRoot(t)
+	h := buildHost(t)
+	h.makeJail(t)
+	config, err := os.ReadFile(filepath.Join(h.dir, "gojail.toml"))
+	require.NoError(t, err)
+	_, debian, _ := strings.Cut(string(config), "[jail.debian]")
+	require.NoError(t, os.WriteFile(filepath.Join(h.dir, "gojail.toml"), []byte(string(config)+"[jail.other]"+debian), 0o600))
+	t.Cleanup(func() { endRecorded(t, filepath.Join(h.dir, "state/jails/other/zygote")) })
+	jobs := filepath.Join(h.dir, "scratch/jobs")
+	require.NoError(t, os.MkdirAll(filepath.Join(jobs, "7/tmp/torn"), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(jobs, "7/root.debian"), 0o755))
+	require.NoError(t, os.Chown(filepath.Join(jobs, "7"), 5001, -1))
+	require.NoError(t, os.WriteFile(filepath.Join(jobs, ".trash"), nil, 0o600))
+	out := h.runCalls(t, stepCalls, "HOST_STEP=0")
+	assert.Contains(t, out, "error: gojail: an earlier run of the job left "+jobs+"/7, which cannot be removed: Not a directory; ask your administrator to run: gojail sweep")
+	assert.NotContains(t, out, "marker")
+	assert.NoFileExists(t, filepath.Join(h.dir, "state/jobs/7/.scratch"), "the next attempt would take the files for its own")
+
+	require.NoError(t, os.Remove(filepath.Join(jobs, ".trash")))
+	out = h.runCalls(t, stepCalls, "HOST_STEP=0")
+	assert.Contains(t, out, "marker jail")
+	assert.DirExists(t, filepath.Join(jobs, "7/tmp"))
+	assert.NoDirExists(t, filepath.Join(jobs, "7/tmp/torn"))
+	assert.NoDirExists(t, filepath.Join(jobs, "7/root.debian"))
+	assert.Eventually(t, func() bool { _, err := os.Lstat(filepath.Join(jobs, ".trash")); return os.IsNotExist(err) }, time.Minute, 10*time.Millisecond)
+	assert.NoDirExists(t, filepath.Join(h.dir, "state/ended"))
+
+	require.NoError(t, os.WriteFile(filepath.Join(jobs, "7/tmp/own"), nil, 0o600))
+	for _, held := range []bool{true, false} {
+		if !held { // the other sandbox is in the PID namespace of the first, and ends with it
+			endRecorded(t, filepath.Join(h.dir, "state/jobs/7/debian"))
+		}
+		out = h.runCalls(t, stepCalls, "HOST_STEP=0", "HOST_JAIL=other")
+		assert.Contains(t, out, "marker jail")
+		assert.FileExists(t, filepath.Join(jobs, "7/tmp/own"))
+	}
+	out = h.runCalls(t, "init,job_epilog", "HOST_CONTEXT=script")
+	assert.Equal(t, "init 0\njob_epilog 0\n", out)
+	assert.NoDirExists(t, filepath.Join(jobs, "7"))
 }

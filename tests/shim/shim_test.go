@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -184,8 +185,8 @@ func TestExternStepAndEpilogDoNothing(t *testing.T) {
 	assert.Equal(t, "init 0\njob_epilog 0\n", out)
 }
 
-// The record is "version pid starttime key".
-func endZygote(t *testing.T, record string) {
+// endRecorded ends the process of a record, which is "version pid starttime key".
+func endRecorded(t *testing.T, record string) {
 	t.Helper()
 	var version, pid int
 	text, err := os.ReadFile(record)
@@ -195,6 +196,7 @@ func endZygote(t *testing.T, record string) {
 	_, err = fmt.Sscanf(string(text), "%d %d", &version, &pid)
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	require.Eventually(t, func() bool { return syscall.Kill(pid, 0) == syscall.ESRCH }, time.Minute, time.Millisecond)
 }
 
 // makeJail creates a jail, with the real launcher and library beside the plugin.
@@ -222,7 +224,7 @@ root = "`+root+`"
 slurm = false
 host = []
 `), 0o600))
-	t.Cleanup(func() { endZygote(t, filepath.Join(h.dir, "state/jails/debian/zygote")) })
+	t.Cleanup(func() { endRecorded(t, filepath.Join(h.dir, "state/jails/debian/zygote")) })
 	// The spool's place in the jail.
 	require.NoError(t, os.MkdirAll(filepath.Join(root, h.dir, "spool"), 0o755))
 }
