@@ -18,7 +18,7 @@
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
 #define GOJAIL_GRES_MAX 4096 /* a list of GPUs, or NICs, in Slurm's words */
 #define GOJAIL_TEXT_MAX 1024 /* one message, its NUL included */
-#define GOJAIL_GPU_NODES_MAX 128
+#define GOJAIL_GPU_NODES_MAX 512
 #define GOJAIL_GPU_PATH_MAX 64    /* a GPU's device node, its NUL included */
 #define GOJAIL_LOGIN_NAME_MAX 128 /* a user or group of [login] in the site file */
 #define GOJAIL_KEY_LEN 16         /* hex digits */

@@ -34,6 +34,7 @@ const KeyLen = 16
 // Limits of what C reads in the site file.
 const (
 	GpusMax      = 64  // of a node
+	GPUNodesMax  = 512 // device nodes of those GPUs; an instance of MIG has three
 	GPUPathMax   = 64  // bytes of a GPU's device node, with the NUL of C
 	LoginNameMax = 128 // bytes of a user or group of [login]
 )

@@ -111,7 +111,9 @@ func compile(c *config.Config, accounts Accounts, keys, filters map[string]strin
 	fmt.Fprintln(&b, sessionLine(&c.Session, accounts))
 	writeLogin(&b, &c.Login, accounts)
 	for _, name := range c.JailNames() {
-		writeJail(c, &b, c.Jails[name], accounts, keys[name], filters[name])
+		if err := writeJail(c, &b, c.Jails[name], accounts, keys[name], filters[name]); err != nil {
+			return "", err
+		}
 	}
 	b.WriteString("end\n")
 	if b.Len() > contract.SiteMax {
@@ -130,7 +132,8 @@ func sessionLine(s *config.Session, accounts Accounts) string {
 	return strings.Join(words, " ")
 }
 
-func writeJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Accounts, key, filter string) {
+// writeJail writes the lines of one jail.
+func writeJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Accounts, key, filter string) error {
 	fmt.Fprintf(b, "jail %s\nkey %s\nsource %s\n", j.Name, key, j.Root)
 	quota := int64(0)
 	if j.Tmp == config.TmpDisk {
@@ -151,15 +154,13 @@ func writeJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Ac
 	for _, v := range plan.Environment(j) {
 		fmt.Fprintf(b, "%s %s=%s\n", map[bool]string{true: "prepend", false: "env"}[v.Prepend], v.Name, v.Value)
 	}
-	for index, files := range node.JobDevices(j, c.GPUs) {
-		for _, file := range files {
-			fmt.Fprintf(b, "gpu %d %s\n", index, file)
-		}
+	if err := writeGPUs(c, b, j); err != nil {
+		return err
 	}
 	fmt.Fprintf(b, "isolate %s\nbounding %x\nroot %s\nseccomp %s\n", j.Isolation.Words(), j.Isolation.Bounding(), roots, filter)
 	if j.IsOpenToAll() {
 		b.WriteString("access all\n")
-		return
+		return nil
 	}
 	b.WriteString("access listed\n")
 	uids, _ := resolveAccounts(j.Users, accounts.UID)
@@ -170,6 +171,7 @@ func writeJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Ac
 	for _, id := range gids {
 		fmt.Fprintf(b, "gid %d\n", id)
 	}
+	return nil
 }
 
 // networkOf returns the label of the rails for steps that name none.

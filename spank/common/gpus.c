@@ -53,7 +53,7 @@ int show_gpus(const struct jail *jail, const char *list, int mnt, int root, stru
 /* Adds the device nodes of the GPUs to those of the job, some of them once more: what the end of the job asks the driver about. */
 static void note_nodes(const struct node *node, const char *job, const struct jail *jail, const char *list)
 {
-	char path[GOJAIL_PATH_MAX + 64], text[GOJAIL_GPU_NODES_MAX * (sizeof(jail->gpus[0].path) + 1)] = "";
+	char path[GOJAIL_PATH_MAX + 64], text[GOJAIL_GPU_NODES_MAX * (sizeof(jail->gpus[0].path) + 1)];
 	const char *paths[GOJAIL_GPU_NODES_MAX];
 	size_t used = 0;
 

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <linux/mount.h>
 #include <stdlib.h>
@@ -389,12 +390,17 @@ static int parse_mount(char *line, struct jail *jail)
 	return add_mount(jail, &mount, path);
 }
 
-/* Adds a device node of a GPU. One that cannot be parsed is left out, and so stays closed to jobs. */
-static void add_gpu(const char *value, struct jail *jail)
+/* Adds a device node of a GPU. Returns 0, or -1 where there is no room for it, or no path: a job with a part of its devices would find no GPU. */
+static int add_gpu(const char *value, struct jail *jail)
 {
-	if (jail->ngpus < (int)(sizeof(jail->gpus) / sizeof(jail->gpus[0])) &&
-	    sscanf(value, "%u %63s", &jail->gpus[jail->ngpus].index, jail->gpus[jail->ngpus].path) == 2)
-		jail->ngpus++;
+	char *path;
+	unsigned long index = strtoul(value, &path, 10);
+
+	if (jail->ngpus == GOJAIL_GPU_NODES_MAX || path == value || path[0] != ' ' || path[1] != '/' ||
+	    snprintf(jail->gpus[jail->ngpus].path, GOJAIL_GPU_PATH_MAX, "%s", path + 1) >= GOJAIL_GPU_PATH_MAX)
+		return -1;
+	jail->gpus[jail->ngpus++].index = (unsigned)index;
+	return 0;
 }
 
 int site_resolve_root(const struct jail *jail, char *mode, size_t size, struct fault *fault)
@@ -424,7 +430,7 @@ int site_find_jail(const struct site *site, const char *name, const struct user 
 	bool here = false, allowed = user->uid == 0, isolated = false, bounded = false, filtered = false, planned = true;
 	const char *at = site->jails, *end;
 
-	*jail = (struct jail){0};
+	memset(jail, 0, offsetof(struct jail, gpus)); /* the rest has pages that most nodes never touch */
 	for (; (end = strchr(at, '\n')); at = end + 1) {
 		char line[GOJAIL_PATH_MAX + 256], *value;
 
@@ -462,7 +468,7 @@ int site_find_jail(const struct site *site, const char *name, const struct user 
 		else if ((strcmp(line, "env") == 0 || strcmp(line, "prepend") == 0) && !jail->env)
 			jail->env = at;
 		else if (strcmp(line, "gpu") == 0)
-			add_gpu(value, jail);
+			planned = planned && add_gpu(value, jail) == 0;
 		else if (strcmp(line, "root") == 0)
 			snprintf(jail->roots, sizeof(jail->roots), "%s", value);
 		else if (strcmp(line, "seccomp") == 0)

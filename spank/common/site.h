@@ -58,13 +58,13 @@ struct jail {
 	bool scope;        /* each step has abstract sockets of its own */
 	const char *env;   /* its lines env and prepend, in the site's text; NULL: none */
 	uint64_t bounding; /* capabilities, bit by number */
+	char roots[16];    /* modes of --jail-root that it allows, separated by a blank; "-": none */
+	char seccomp[64];  /* its filter, below the state directory, or "" */
+	int ngpus;
 	struct {
 		unsigned index;
 		char path[GOJAIL_GPU_PATH_MAX];
-	} gpus[GOJAIL_GPU_NODES_MAX]; /* device nodes, by the index of Slurm's GPU that they belong to */
-	int ngpus;
-	char roots[16];   /* modes of --jail-root that it allows, separated by a blank; "-": none */
-	char seccomp[64]; /* its filter, below the state directory, or "" */
+	} gpus[GOJAIL_GPU_NODES_MAX]; /* device nodes, by the index of Slurm's GPU that they belong to; the last member, as those after ngpus are never written */
 };
 
 struct user {

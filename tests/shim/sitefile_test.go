@@ -10,10 +10,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/gojail/contract"
 )
 
-// TestMountLinesAreReadInFull: a step never starts with a part of the mounts that were planned for it.
-func TestMountLinesAreReadInFull(t *testing.T) {
+// TestSiteLinesAreReadInFull: a step never starts with a part of the mounts or of the devices that were planned for it.
+func TestSiteLinesAreReadInFull(t *testing.T) {
 	requireRoot(t)
 	h := buildHost(t)
 	h.makeJail(t)
@@ -44,6 +46,10 @@ func TestMountLinesAreReadInFull(t *testing.T) {
 		"a directory made over":       "mount over,mkdir tmpfs nosuid,nodev - /run\n",
 		"a script elsewhere":          run + "mount script tmpfs nosuid,nodev - /elsewhere\n",
 		"too many":                    run + strings.Repeat("mount in tmpfs nosuid - /dev/x\n", 17),
+		"too many nodes of GPUs":      run + strings.Repeat("gpu 0 /dev/null\n", contract.GPUNodesMax+1),
+		"a GPU without a number":      run + "gpu /dev/null\n",
+		"a GPU without a node":        run + "gpu 0\n",
+		"a long path of a GPU":        run + "gpu 0 /dev/" + strings.Repeat("n", contract.GPUPathMax-5) + "\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), run, lines, 1)), 0o600))
@@ -54,4 +60,10 @@ func TestMountLinesAreReadInFull(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(path, text, 0o600))
 	assert.Contains(t, h.runCalls(t, stepCalls, "HOST_STEP=0"), "marker jail")
+	// The last GPU that there is room for.
+	last := "/dev/" + strings.Repeat("n", contract.GPUPathMax-6)
+	lines := strings.Repeat("gpu 0 /dev/null\n", contract.GPUNodesMax-1) + "gpu 55 " + last + "\n"
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), run, run+lines, 1)), 0o600))
+	assert.Contains(t, h.runCalls(t, stepCalls, "HOST_STEP=0", "SLURM_STEP_GPUS=0"), "marker jail")
+	assert.Contains(t, h.runCalls(t, stepCalls, "HOST_STEP=0", "SLURM_STEP_GPUS=55"), "error: gojail: device "+last+" of the job does not exist")
 }
