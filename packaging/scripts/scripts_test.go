@@ -39,10 +39,7 @@ func (m *machine) addCommand(name, script string) {
 // run runs a script and then the shell script end, and returns the output of both, and of the calls of systemctl.
 func (m *machine) run(end, name string, args ...string) (output, calls string, err error) {
 	m.t.Helper()
-	text, err := os.ReadFile(name) // not by its path: go test would take an old result for one that only another process reads
-	require.NoError(m.t, err)
-	path := filepath.Join(m.dir, name)
-	require.NoError(m.t, os.WriteFile(path, text, 0o644))
+	path := m.build(name)
 	script := "set -e\nfor dir in /etc /run /var; do mount -t tmpfs tmpfs $dir; done\nmkdir -p /etc/default /etc/gojail /etc/ssh /etc/slurm/plugstack.conf.d /var/lib\n" +
 		m.begin + "\ncode=0; sh " + path + ` "$@" || code=$?` + "\n" + end + "\nexit $code\n"
 	cmd := exec.Command("unshare", append([]string{"--mount", "--propagation", "private", "sh", "-c", script, "sh"}, args...)...)
@@ -51,6 +48,18 @@ func (m *machine) run(end, name string, args ...string) (output, calls string, e
 	called, _ := os.ReadFile(filepath.Join(m.dir, "calls"))
 	os.Remove(filepath.Join(m.dir, "calls"))
 	return string(said), string(called), err
+}
+
+// build writes a script to the machine as packaging/build does, and returns its path.
+func (m *machine) build(name string) string {
+	m.t.Helper()
+	text, err := os.ReadFile(name) // not by its path: go test would take an old result for one that only another process reads
+	require.NoError(m.t, err)
+	common, err := os.ReadFile("sandboxes")
+	require.NoError(m.t, err)
+	path := filepath.Join(m.dir, name)
+	require.NoError(m.t, os.WriteFile(path, []byte(strings.Replace(string(text), "# @SANDBOXES@\n", string(common), 1)), 0o644))
+	return path
 }
 
 const withSystemd = "mkdir -p /run/systemd/system"
@@ -129,8 +138,7 @@ func TestRefusedRemoval(t *testing.T) {
 	assert.NoError(t, err)
 	assert.Empty(t, output)
 
-	prerm, err := filepath.Abs("gojail.prerm")
-	require.NoError(t, err)
+	prerm := newMachine(t, "").build("gojail.prerm")
 	for want, goes := range map[string]bool{"install": true, "deinstall": false, "purge": false} {
 		m := newMachine(t, sessions+plugin)
 		m.addCommand("dpkg-query", `case "$*" in *--control-show*) cat `+prerm+";; *) echo "+want+";; esac")
@@ -148,4 +156,37 @@ func TestRefusedRemoval(t *testing.T) {
 	output, _, err = m.run("ls /etc/slurm/plugstack.conf.d", "gojail-slurm.prerm", "remove")
 	assert.NoError(t, err)
 	assert.Equal(t, "gojail.conf.removed\n", output)
+}
+
+// TestRemovalWaitsForSandboxes: jobs that run would lose their jails with the plugin, and the end of their sandboxes with gojail.
+func TestRemovalWaitsForSandboxes(t *testing.T) {
+	const end = "gojail: end them first, \"Remove gojail\" in /usr/share/doc/gojail/docs/operations.md; \"gojail sweep\" or a reboot removes what is left of jobs that have ended\n"
+	const drain = "gojail: drain the node first; \"gojail sweep\" or a reboot removes what is left of jobs that have ended\n"
+	for begin, running := range map[string]string{
+		"": "", "mkdir -p /run/gojail/jobs": "", "mkdir -p /run/gojail/jobs/17 /run/gojail/jobs/login-1000": "17 login-1000",
+		"mkdir -p /run/gojail/jobs/login-1000": "login-1000",
+		"mkdir -p /run/other/n1/jobs/17; echo 'required /usr/lib/gojail/spank_gojail.so config=/x state=/run/other/%n' >/etc/slurm/plugstack.conf": "17",
+		"mkdir -p /run/other/jobs/17; echo 'required /usr/lib/gojail/spank_gojail.so state=/run/other' >/etc/slurm/plugstack.conf.d/gojail.conf":   "17",
+		"mkdir -p /run/other/jobs/17; echo '#required /usr/lib/gojail/spank_gojail.so state=/run/other' >/etc/slurm/plugstack.conf":                "",
+	} {
+		for args, want := range map[string]string{
+			"gojail.prerm remove": "gojail: not removed: jobs or sessions have sandboxes on this node: %\n" + end, "gojail.prerm 0": "gojail: not removed: jobs or sessions have sandboxes on this node: %\n" + end,
+			"gojail.prerm upgrade 0.2.0-1": "", "gojail.prerm 1": "", "gojail-slurm.prerm upgrade 0.2.0-1": "", "gojail-slurm.prerm 1": "",
+			"gojail-slurm.prerm remove": "gojail: the plugin is not removed: jobs have sandboxes on this node: %\n" + drain, "gojail-slurm.prerm 0": "gojail: the plugin is not removed: jobs have sandboxes on this node: %\n" + drain,
+		} {
+			named := running
+			if strings.HasPrefix(args, "gojail-slurm") {
+				named = strings.TrimSpace(strings.ReplaceAll(named, "login-1000", ""))
+			}
+			if named == "" {
+				want = ""
+			}
+			m := newMachine(t, begin)
+			m.addCommand("dpkg-query", "exit 1")
+			words := strings.Fields(args)
+			output, _, err := m.run("", words[0], words[1:]...)
+			assert.Equal(t, want == "", err == nil, "%s: %s: %s", begin, args, output)
+			assert.Equal(t, strings.ReplaceAll(want, "%", named), output, "%s: %s", begin, args)
+		}
+	}
 }
