@@ -190,3 +190,38 @@ func TestRemovalWaitsForSandboxes(t *testing.T) {
 		}
 	}
 }
+
+// TestPurge: what gojail wrote goes, what users wrote stays, and so does all that a mount or a running job has there.
+func TestPurge(t *testing.T) {
+	const dir = "gojail: /var/lib/gojail is left: "
+	const users = "it has files of users (of the directories \"local\" in gojail.toml), or others that gojail did not write\n"
+	const written = `for scratch in /var/lib/gojail /var/lib/gojail/n1; do
+	mkdir -p $scratch/jobs/.trash/17/tmp $scratch/ufm $scratch/local/jobs/var/tmp
+	touch $scratch/jobs/.trash/17/tmp/file $scratch/ufm/call
+done
+mkdir /var/lib/gojail/health
+touch /var/lib/gojail/health/state.json
+mkdir -p /etc/modprobe.d
+touch /etc/modprobe.d/gojail-rdma.conf
+`
+	const list = "[ ! -e /etc/modprobe.d/gojail-rdma.conf ]; [ ! -e /etc/gojail ]; find /var/lib/gojail -type f 2>/dev/null | sort; [ ! -L /var/lib/gojail ] || echo link"
+	const all = "/var/lib/gojail/health/state.json\n/var/lib/gojail/jobs/.trash/17/tmp/file\n/var/lib/gojail/n1/jobs/.trash/17/tmp/file\n/var/lib/gojail/n1/ufm/call\n/var/lib/gojail/ufm/call\n"
+	for name, test := range map[string]struct{ begin, end, want string }{
+		"nothing":     {"", "", ""},
+		"no jobs":     {written, "[ ! -e /var/lib/gojail ]", ""},
+		"local data":  {written + "touch /var/lib/gojail/local/jobs/var/tmp/precious", "", dir + users + "/var/lib/gojail/local/jobs/var/tmp/precious\n"},
+		"with %n":     {written + "touch /var/lib/gojail/n1/local/jobs/precious", "[ ! -e /var/lib/gojail/local ]", dir + users + "/var/lib/gojail/n1/local/jobs/precious\n"},
+		"own mount":   {"mkdir /var/lib/gojail; mount -t tmpfs tmpfs /var/lib/gojail\n" + written, "", dir + "it is empty, and a mount point\n"},
+		"mount below": {written + "mount -t tmpfs tmpfs /var/lib/gojail/n1", "umount /var/lib/gojail/n1", dir + "/var/lib/gojail/n1 is mounted\n" + all},
+		"bind mount below": {written + "mkdir /var/lib/gojail/jobs/17 /var/site; touch /var/site/file; mount --bind /var/site /var/lib/gojail/jobs/17",
+			"umount /var/lib/gojail/jobs/17; [ -e /var/site/file ]", dir + "/var/lib/gojail/jobs/17 is mounted\n" + all},
+		"a job":           {written + "mkdir -p /run/gojail/jobs/17", "", dir + "jobs or sessions that run here have their /tmp below it: 17\n" + all},
+		"no /proc": {written + "mount -t tmpfs tmpfs /proc", "umount /proc", "cut: /proc/self/mountinfo: No such file or directory\n" + dir +
+			"what is mounted below it cannot be read in /proc/self/mountinfo\n" + all},
+		"a symbolic link": {"mkdir /var/site; touch /var/site/file; mkdir -p /etc/modprobe.d; ln -s /var/site /var/lib/gojail", "", dir + "it is a symbolic link\nlink\n"},
+	} {
+		output, _, err := newMachine(t, test.begin).run(test.end+"\n"+list, "gojail.postrm", "purge")
+		assert.NoError(t, err, "%s: %s", name, output)
+		assert.Equal(t, test.want, output, name)
+	}
+}
