@@ -87,6 +87,23 @@ func TestUpgradeRestartsTheExporterOnly(t *testing.T) {
 	assert.NoError(t, err, "systemd's error fails no upgrade: %s", output)
 }
 
+// TestRemovalDisablesUnits: links to them would lead nowhere, in an image, too, where nothing runs that could be stopped.
+func TestRemovalDisablesUnits(t *testing.T) {
+	const disable = "systemctl disable gojail-nccl.timer\nsystemctl disable gojail-metrics.timer\nsystemctl disable gojail-exporter.service\nsystemctl disable gojail-vf.service\n"
+	for _, how := range []string{"remove", "0"} {
+		output, calls, err := newMachine(t, withSystemd).run("", "gojail.prerm", how)
+		require.NoError(t, err, output)
+		assert.Equal(t, strings.ReplaceAll(disable, "disable", "disable --now")+"systemctl stop gojail-nccl.service\nsystemctl stop gojail-metrics.service\n", calls)
+		output, calls, err = newMachine(t, "").run("", "gojail.prerm", how)
+		require.NoError(t, err, output)
+		assert.Equal(t, disable, calls)
+	}
+	m := newMachine(t, withSystemd)
+	m.addCommand("systemctl", "exit 1")
+	output, _, err := m.run("", "gojail.prerm", "remove")
+	assert.NoError(t, err, "systemd's error fails no removal: %s", output)
+}
+
 // TestRemovalTakesMetricsAlong: what nobody replaces any more would tell of ended jobs and of old verdicts for ever.
 func TestRemovalTakesMetricsAlong(t *testing.T) {
 	const begin = `cat >/etc/default/gojail-metrics <<'END'
