@@ -4,6 +4,7 @@
 package scripts
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -175,6 +176,31 @@ func TestRefusedRemoval(t *testing.T) {
 	assert.Equal(t, "gojail.conf.removed\n", output)
 }
 
+// TestRefusalKnowsUsersOfDirectories: getent passwd does not list them (sssd's enumerate is off), but finds each who is asked for.
+func TestRefusalKnowsUsersOfDirectories(t *testing.T) {
+	const refusal = "gojail: not removed: users could not log in without /usr/lib/gojail/gojail-session, which is named in accounts (getent passwd)\n"
+	const wtmp = `printf 'root     pts/0   192.0.2.1  Thu Nov 26 09:00 still logged in\n%s  pts/1\nreboot   system boot\n\nwtmp begins\n'`
+	for _, test := range []struct {
+		last, shell string
+		refused     bool
+	}{
+		{fmt.Sprintf(wtmp, "alice-with-a-long-name"), "/usr/lib/gojail/gojail-session", true}, {fmt.Sprintf(wtmp, "alice-with-a-long-name"), "/bin/bash", false},
+		{fmt.Sprintf(wtmp, "bob"), "/usr/lib/gojail/gojail-session", false}, {"exit 127", "/usr/lib/gojail/gojail-session", false},
+	} {
+		m := newMachine(t, "")
+		m.addCommand("last", test.last)
+		m.addCommand("getent", `shift; for key in "$@"; do [ "$key" != alice-with-a-long-name ] || echo "$key:x:5001:5001::/home/a:`+test.shell+`"; done; exit 2`)
+		output, _, err := m.run("", "gojail.prerm", "remove")
+		assert.Equal(t, test.refused, err != nil, "%+v: %s", test, output)
+		assert.Equal(t, test.refused, strings.HasPrefix(output, refusal), "%+v: %s", test, output)
+	}
+	m := newMachine(t, "") // by a process
+	m.addCommand("getent", `shift; for key in "$@"; do [ "$key" != `+fmt.Sprint(os.Getuid())+` ] || echo "alice:x:$key:5001::/home/a:/usr/lib/gojail/gojail-session"; done`)
+	output, _, err := m.run("", "gojail.prerm", "0")
+	assert.Error(t, err)
+	assert.Contains(t, output, refusal)
+}
+
 // TestRemovalWaitsForSandboxes: jobs that run would lose their jails with the plugin, and the end of their sandboxes with gojail.
 func TestRemovalWaitsForSandboxes(t *testing.T) {
 	const end = "gojail: end them first, \"Remove gojail\" in /usr/share/doc/gojail/docs/operations.md; \"gojail sweep\" or a reboot removes what is left of jobs that have ended\n"
@@ -232,7 +258,7 @@ touch /etc/modprobe.d/gojail-rdma.conf
 		"mount below": {written + "mount -t tmpfs tmpfs /var/lib/gojail/n1", "umount /var/lib/gojail/n1", dir + "/var/lib/gojail/n1 is mounted\n" + all},
 		"bind mount below": {written + "mkdir /var/lib/gojail/jobs/17 /var/site; touch /var/site/file; mount --bind /var/site /var/lib/gojail/jobs/17",
 			"umount /var/lib/gojail/jobs/17; [ -e /var/site/file ]", dir + "/var/lib/gojail/jobs/17 is mounted\n" + all},
-		"a job":           {written + "mkdir -p /run/gojail/jobs/17", "", dir + "jobs or sessions that run here have their /tmp below it: 17\n" + all},
+		"a job": {written + "mkdir -p /run/gojail/jobs/17", "", dir + "jobs or sessions that run here have their /tmp below it: 17\n" + all},
 		"no /proc": {written + "mount -t tmpfs tmpfs /proc", "umount /proc", "cut: /proc/self/mountinfo: No such file or directory\n" + dir +
 			"what is mounted below it cannot be read in /proc/self/mountinfo\n" + all},
 		"a symbolic link": {"mkdir /var/site; touch /var/site/file; mkdir -p /etc/modprobe.d; ln -s /var/site /var/lib/gojail", "", dir + "it is a symbolic link\nlink\n"},
