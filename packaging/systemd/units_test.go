@@ -144,14 +144,31 @@ func TestNoDropInEndsSteps(t *testing.T) {
 	}
 }
 
-// TestMetricsNeedNoHome: systemd mounts no file system anew for the metrics that may be of a server that is away: with
-// ProtectHome=, a dead NFS server of /home keeps each run from starting.
-func TestMetricsNeedNoHome(t *testing.T) {
-	text, err := os.ReadFile("gojail-metrics.service")
+// TestUnitsNeedNoHome: systemd mounts no file system anew for a unit that may be of a server that is away: with ProtectHome=, a dead NFS
+// server of /home keeps it from starting, and slurmd with it where that waits. The exporter cannot do without, as DynamicUser=
+// implies it: nothing waits for that one.
+func TestUnitsNeedNoHome(t *testing.T) {
+	units, err := filepath.Glob("*.service")
 	require.NoError(t, err)
-	for line := range strings.Lines(string(text)) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		assert.NotContains(t, []string{"ProtectHome", "ReadOnlyPaths", "ReadWritePaths", "InaccessiblePaths", "TemporaryFileSystem", "RootDirectory"}, key)
-		assert.False(t, key == "ProtectSystem" && value == "strict", "it mounts all of / anew")
+	drop, err := filepath.Glob("*.conf")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(units)+len(drop), 7)
+	mounts := []string{"ProtectHome", "ReadOnlyPaths", "ReadWritePaths", "InaccessiblePaths", "TemporaryFileSystem", "RootDirectory", "DynamicUser",
+		"BindPaths", "BindReadOnlyPaths", "NoExecPaths", "ExecPaths", "MountImages", "RootImage"}
+	for _, name := range append(units, drop...) {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimSpace(line)
+			key, _, _ := strings.Cut(line, "=")
+			switch {
+			case name == "gojail-exporter.service":
+				assert.NotContains(t, []string{"Before", "RequiredBy", "Type", "TimeoutStartSec"}, key, "%s: something would wait for it", name)
+			case line == "ReadWritePaths=-/etc/modprobe.d": // on the node's own disk
+			default:
+				assert.NotContains(t, mounts, key, name)
+				assert.NotEqual(t, "ProtectSystem=strict", line, "%s: it mounts all of / anew", name)
+			}
+		}
 	}
 }
