@@ -52,7 +52,7 @@ mkdir -p "/run/nodes/$1/spool" "/run/nodes/$1/run"
 mount --bind "/run/nodes/$1/spool" /var/spool/slurmd
 mount --bind "/run/nodes/$1/run" /run/slurm
 shift 6
-NODE_CONF="CPUs=2" setsid /etc/slurmd-dynamic "$@" </dev/null >/dev/null 2>&1 &
+NODE_CONF="CPUs=2" setsid /etc/slurmd-dynamic /usr/sbin/slurmd "$@" </dev/null >/dev/null 2>&1 &
 `
 
 const (
