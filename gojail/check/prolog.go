@@ -5,6 +5,8 @@ package check
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/gojail/gojail/gojail/contract"
@@ -34,11 +36,15 @@ func (c *checker) checkProlog(conf node.SlurmConf) {
 		}
 		files, _ := filepath.Glob(path)
 		for _, file := range files {
-			if runsProlog(file) {
-				if strings.ContainsAny(value, "*?[") {
-					patterns = value
-					continue
-				}
+			runs, ignores := runsProlog(file)
+			switch {
+			case !runs:
+			case ignores:
+				c.warn("prolog", "write there: "+own+" || exit 1", "%s runs %s and ignores its exit status: on a node that does not load the plugin, jobs run outside their jail", file, contract.Prolog)
+				return
+			case strings.ContainsAny(value, "*?["):
+				patterns = value
+			default:
 				c.ok("prolog", "%s runs %s", path, contract.Prolog)
 				return
 			}
@@ -51,15 +57,69 @@ func (c *checker) checkProlog(conf node.SlurmConf) {
 	c.warn("prolog", remedy, "slurm.conf does not name gojail's Prolog: on a node that does not load the plugin, jobs run outside their jail")
 }
 
-// runsProlog reports whether a Prolog is gojail's, or a script that names it.
-func runsProlog(path string) bool {
+var (
+	// prologCall is gojail's Prolog as a word of a command.
+	prologCall = regexp.MustCompile(`/` + regexp.QuoteMeta(contract.Prolog) + `(["'\s;&|)]|$)`)
+	// bareCall is a command of a shell that is nothing else, and what makes its exit status 0 for sure.
+	bareCall = regexp.MustCompile(`^["']?[^\s"']*/` + regexp.QuoteMeta(contract.Prolog) + `["']?\s*(\|\|\s*true|\|\|\s*:|&|;)?$`)
+	// shellLine is the first line of a script of a shell, with its options.
+	shellLine = regexp.MustCompile(`^#!.*\b(?:ba|da|k|z)?sh(?:\s+(-\S*))?\s*$`)
+	// errorExit has a shell end where a command fails.
+	errorExit = regexp.MustCompile(`^set\s+(-[a-z]*e|-o\s+errexit)`)
+	// blockEnd ends what the commands before it are in.
+	blockEnd = regexp.MustCompile(`^(fi|done|esac|\}|;;)$`)
+)
+
+// runsProlog reports whether a Prolog is gojail's, or a script that runs it: one that only has it in a comment does not. ignores
+// is true where that is a shell's, and goes on whatever the exit status is.
+func runsProlog(path string) (runs, ignores bool) {
 	if real, err := filepath.EvalSymlinks(path); err == nil && filepath.Base(real) == contract.Prolog {
-		return true
+		return true, false
 	}
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
-		return false
+		return false, false
 	}
 	text, _ := os.ReadFile(path)
-	return strings.HasPrefix(string(text), "#!") && strings.Contains(string(text), "/"+contract.Prolog)
+	first, rest, _ := strings.Cut(string(text), "\n")
+	if !strings.HasPrefix(first, "#!") {
+		return false, false
+	}
+	commands := splitCommands(rest)
+	if !slices.ContainsFunc(commands, prologCall.MatchString) {
+		return false, false
+	}
+	shell := shellLine.FindStringSubmatch(first)
+	return true, shell != nil && ignoresProlog(commands, strings.Contains(shell[1], "e"))
+}
+
+// splitCommands returns the lines of a script that are neither empty nor a comment.
+func splitCommands(script string) []string {
+	var commands []string
+	for line := range strings.Lines(script) {
+		line, _, _ = strings.Cut(" "+strings.TrimSpace(line), " #")
+		if line = strings.TrimSpace(line); line != "" {
+			commands = append(commands, line)
+		}
+	}
+	return commands
+}
+
+// ignoresProlog reports whether a shell goes on for sure after gojail's Prolog has failed. exits is whether it ends where a
+// command fails. Whatever is more than a line of its own counts as a test of the exit status.
+func ignoresProlog(commands []string, exits bool) bool {
+	for i, command := range commands {
+		exits = exits || errorExit.MatchString(command)
+		call := bareCall.FindStringSubmatch(command)
+		switch {
+		case call == nil:
+		case call[1] != "" && call[1] != ";":
+			return true
+		case !exits:
+			after := slices.DeleteFunc(slices.Clone(commands[i+1:]), blockEnd.MatchString)
+			// The exit status of the last command is the script's.
+			return len(after) > 0 && after[0] != "exit" && !strings.Contains(strings.Join(after, "\n"), "$?")
+		}
+	}
+	return false
 }

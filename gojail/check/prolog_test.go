@@ -32,3 +32,46 @@ func TestCheckProlog(t *testing.T) {
 		assert.Equal(t, place.Replace(want), n.listFindings(), lines)
 	}
 }
+
+// TestPrologOfASite: a script that only names gojail's Prolog in a comment does not run it, and one that ignores its exit status
+// keeps no job from starting.
+func TestPrologOfASite(t *testing.T) {
+	n := newGoodNode(t)
+	n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nJobSubmitPlugins=gojail\nProlog="+n.dir+"/site\n", 0o644)
+	const missing = "WARN  prolog: slurm.conf does not name gojail's Prolog: on a node that does not load the plugin, jobs run outside their jail" +
+		"; add Prolog=LIB/prolog-1 to slurm.conf, once all nodes have it; up to 22.05, where there is a Prolog already, run it at the start of that"
+	const ignored = "WARN  prolog: DIR/site runs prolog-1 and ignores its exit status: on a node that does not load the plugin, jobs run outside their jail; write there: LIB/prolog-1 || exit 1"
+	for script, want := range map[string]string{
+		"# LIB/prolog-1 || exit 1\n":                                                missing,
+		"\t# see LIB/prolog-1\nexit 0\n":                                            missing,
+		"true # LIB/prolog-1 || exit 1\n":                                           missing,
+		"LIB/prolog-10 || exit 1\n":                                                 missing,
+		"LIB/prolog-1.old || exit 1\n":                                              missing,
+		"LIB/prolog-1 || exit 1 # gojail\n":                                         "",
+		"LIB/prolog-1\n":                                                            "",
+		"exec LIB/prolog-1":                                                         "",
+		"if ! LIB/prolog-1; then exit 1; fi\n":                                      "",
+		"if [ $SLURM_JOB_PARTITION = jail ]; then\n\tLIB/prolog-1\nfi\n":            "",
+		"LIB/prolog-1 && mkdir /scratch/$SLURM_JOB_ID\n":                            "",
+		"LIB/prolog-1 \\\n|| exit 1\nmkdir /scratch/$SLURM_JOB_ID\n":                "",
+		"LIB/prolog-1\nresult=$?\nmkdir /x\nexit $result\n":                         "",
+		"LIB/prolog-1\nexit\n":                                                      "",
+		"set -eu\nLIB/prolog-1\nexit 0\n":                                           "",
+		"set -o errexit\nLIB/prolog-1\nexit 0\n":                                    "",
+		"set -eu\nLIB/prolog-1 || true\nexit 0\n":                                   ignored,
+		"LIB/prolog-1\nexit 0\n":                                                    ignored,
+		"\"LIB/prolog-1\";\nmkdir /scratch/$SLURM_JOB_ID\n":                         ignored,
+		"LIB/prolog-1 || :\n":                                                       ignored,
+		"LIB/prolog-1 &\n":                                                          ignored,
+		"case $SLURM_JOB_PARTITION in\njail)\n\tLIB/prolog-1\n\t;;\nesac\nexit 0\n": ignored,
+	} {
+		place := strings.NewReplacer("LIB", n.LibDir, "DIR", n.dir)
+		n.writeFile(t, "site", place.Replace("#!/bin/sh\n"+script), 0o755)
+		assert.Equal(t, place.Replace(want), n.listFindings(), script)
+	}
+	for first, want := range map[string]string{"#!/bin/sh -e": "", "#!/bin/bash -eu": "", "#!/bin/bash": ignored, "#!/usr/bin/env bash": ignored, "#!/usr/bin/python3": "", "": missing} {
+		place := strings.NewReplacer("LIB", n.LibDir, "DIR", n.dir)
+		n.writeFile(t, "site", first+place.Replace("\nLIB/prolog-1\nexit 0\n"), 0o755)
+		assert.Equal(t, place.Replace(want), n.listFindings(), first)
+	}
+}
