@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,10 +78,13 @@ func startApart(t *testing.T, c *harness.Cluster, script string) {
 		"rm -rf /run/own /run/lib; "+script+"; exec \"$@\"", "sh"))
 }
 
-// TestNodeWithoutPlugin: a job that asks for a jail never runs on a node that does not load the plugin: srun fails, a
-// batch job waits, and the node is drained. Other nodes go on.
+// defaultJail puts jobs that name no jail into one.
+var defaultJail = strings.Replace(harness.DefaultConfig, `default    = "none"`, `default    = "debian"`, 1)
+
+// TestNodeWithoutPlugin: a job that asks for a jail, or gets the site's default, never runs on a node that does not load the
+// plugin: srun fails, a batch job waits, and the node is drained. Other nodes go on.
 func TestNodeWithoutPlugin(t *testing.T) {
-	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian"}, SlurmConf: prolog})
+	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian"}, SlurmConf: prolog, Config: defaultJail})
 	for _, a := range absences {
 		t.Run(a.name, func(t *testing.T) {
 			c.ShowLogs(t)
@@ -109,10 +113,10 @@ func TestNodeWithoutPlugin(t *testing.T) {
 	}
 }
 
-// submitToN2 submits a batch job to n2 and returns its number.
+// submitToN2 submits a batch job to n2, for the default jail, and returns its number.
 func submitToN2(t *testing.T, c *harness.Cluster) string {
 	t.Helper()
-	r := c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/sh\n" + task + "\n", Args: []string{"sbatch", "--parsable", "-wn2", "--jail=debian"}})
+	r := c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/sh\n" + task + "\n", Args: []string{"sbatch", "--parsable", "-wn2"}})
 	require.Zero(t, r.Code, r)
 	return strings.TrimSpace(r.Stdout)
 }
@@ -124,14 +128,17 @@ func waitForDrain(t *testing.T, c *harness.Cluster) {
 	assert.Contains(t, c.Drained(), "Prolog error")
 }
 
-// TestNodeWithoutPrologRunsOutside: what the Prolog is for. Without it Slurm ignores --jail on such a node.
+// TestNodeWithoutPrologRunsOutside: what the Prolog is for. Without it Slurm ignores --jail on such a node, and nobody knows of
+// the default jail.
 func TestNodeWithoutPrologRunsOutside(t *testing.T) {
-	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian"}})
+	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian"}, Config: defaultJail})
 	for _, a := range absences {
 		t.Run(a.name, func(t *testing.T) {
 			startApart(t, c, a.breaks)
-			r := c.Run(harness.Alice, "srun", "-wn2", "--jail=debian", "sh", "-c", task)
-			assert.Equal(t, a.open, r.Code == 0 && !strings.Contains(r.Stdout, "debian"), r)
+			for _, jail := range [][]string{{"--jail=debian"}, nil} {
+				r := c.Run(harness.Alice, slices.Concat([]string{"srun", "-wn2"}, jail, []string{"sh", "-c", task})...)
+				assert.Equal(t, a.open, r.Code == 0 && !strings.Contains(r.Stdout, "debian"), r)
+			}
 		})
 	}
 }
