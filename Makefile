@@ -64,7 +64,7 @@ PROLOG_SRCS    = $(wildcard spank/common/*.c spank/prolog/*.c)
 SESSION_SRCS   = $(wildcard spank/common/*.c spank/session/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
-.PHONY: all help man deps rootfs unit test site test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images bench-exporter cluster cluster-down install install-docs uninstall plugins deb rpm fuzz asan clean
+.PHONY: all help man deps rootfs unit test site pod test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images bench-exporter cluster cluster-down install install-docs uninstall plugins deb rpm fuzz asan clean
 
 all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) $(EXPORTER) $(MAN) $(GRAFANA) ## build plugin, launcher, Prolog, gojail-session, library, commands, manual pages and dashboards below build/
 	@:
@@ -152,7 +152,7 @@ lint: deps ## gofmt, vet, staticcheck, shellcheck, clang-format, spelling, and t
 
 unit: ## what needs neither root nor Slurm, within two minutes
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(prometheus|session|slurm|escape|shim|site|storage$$|vm)|/spank/bridge') | CI= $(BUILD)/summary
+	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(pod|prometheus|session|slurm|escape|shim|site|storage$$|vm)|/spank/bridge') | CI= $(BUILD)/summary
 
 # The build comes after deps (Slurm's headers) and the tests after both.
 test: lint ## lint, and everything but the long suites, on a private Slurm
@@ -180,6 +180,7 @@ test-vm: deps ## the VM itself, then its tests on each RELEASE, in a VM with SR-
 test-all: ## all of them: every release, in the VM too, with the longest tests there (hours)
 	@GOJAIL_JOBS=1000 GOJAIL_KILLS=100 GOJAIL_SOAK=2000 $(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory test-packages
+	@$(MAKE) --no-print-directory pod
 	@$(MAKE) --no-print-directory test-slurm
 	@WHOLE=1 $(MAKE) --no-print-directory test-vm
 
@@ -195,6 +196,12 @@ site: deps ## three machines with systemd and packages, as one cluster; TEST=Nam
 	@tests/site/slurm
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@set -o pipefail; $(GO) test -json -count=1 -timeout 24h -run '$(or $(TEST),.)' ./tests/site | $(BUILD)/summary
+
+pod: deps ## slurmd in podman's containers, as Slinky's pods have it, on each RELEASE from 24.11 on; TEST=Name: only this
+	@tests/deps.sh podman runc conmon
+	@$(MAKE) --no-print-directory all
+	@$(GO) build -o $(BUILD)/summary ./tests/summary
+	@$(BUILD)/summary -columns "$(filter-out 22.05,$(RELEASE))" tests/pod/test -run '$(or $(TEST),.)' ./tests/pod
 
 test-escape: deps ## all attacks on a jail; make test has the quick ones
 	@$(MAKE) --no-print-directory all rootfs

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the Debian packages that building and testing gojail need; quick and
-# silent when all of them are there. Starts none of their services.
+# silent when all of them are there. Starts none of their services. Arguments are
+# further packages, which few tests need.
 set -euo pipefail
 
 packages=(gcc make libc6-dev libslurm-dev libpmix-dev slurmctld slurmd slurm-client munge mmdebstrap bubblewrap util-linux bsdutils xauth debian-archive-keyring
 	slurmdbd mariadb-server-core mariadb-client-core e2fsprogs xfsprogs btrfs-progs squashfs-tools erofs-utils xz-utils
 	openssh-server openssh-client rsync libpam-slurm-adopt pamtester
 	autofs bindfs busybox-static strace prometheus prometheus-node-exporter iproute2
-	shellcheck clang-format codespell lintian rpm rpmlint man-db mandoc fish zsh)
+	shellcheck clang-format codespell lintian rpm rpmlint man-db mandoc fish zsh "$@")
 missing=()
 for package in "${packages[@]}"; do
 	if [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" != installed ]; then
