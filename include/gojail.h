@@ -52,6 +52,7 @@
 #define GOJAIL_ALLOCATED "allocated" /* a file for each job that the Prolog has seen here: what it asked for */
 #define GOJAIL_ENDED "ended"         /* an empty file for each job whose end failed */
 #define GOJAIL_LAUNCHES "launches"   /* a directory with a struct gojail_launches for each jail, and GOJAIL_NO_JAIL */
+#define GOJAIL_SLURMD "slurmd"       /* the record of slurmd */
 #define GOJAIL_NET_JOBS "net/jobs"   /* JOB.json: the job may have something of a network */
 
 /* Likewise, flock(2): one process at a time asks NVIDIA's library. */

@@ -57,6 +57,7 @@ const (
 	EndedDir        = "ended"
 	LockFile        = "lock"
 	ZygoteRecord    = "zygote"
+	SlurmdRecord    = "slurmd"
 	TemplateSpec    = "config.json"
 	StorageSocket   = "storage.sock"
 	IdentityFile    = "identity"

@@ -4,6 +4,7 @@
 #include "common/fd.h"
 #include "common/lock.h"
 #include "common/record.h"
+#include "common/slurmd.h"
 #include "common/syscalls.h"
 #include "launcher/keeper.h"
 #include "launcher/library.h"
@@ -183,6 +184,8 @@ int template_serve(const struct node *node, int64_t until, struct fault *fault)
 	struct record zygote = {.pid = getpid(), .start = read_start_time(getpid())}, before = {0};
 	static struct preparation p; /* the keeper keeps what it says of the origin */
 
+	if (slurmd_enter_mounts(node, fault) < 0)
+		return -1;
 	p.dir = open_template_dir(node, library_word("jail"), fault);
 	p.lock = p.dir < 0 ? -1 : lock_template(p.dir, until, fault);
 	if (p.lock < 0)

@@ -2,6 +2,7 @@
 #include "plugin/calls.h"
 
 #include "common/node.h"
+#include "common/slurmd.h"
 #include "plugin/epilog.h"
 #include "plugin/options.h"
 #include "plugin/release.h"
@@ -27,9 +28,11 @@ int sweep_node(int argc, char **argv)
 {
 	struct step *step = step_current();
 
-	if (node_find(&step->node, argc, argv, &step->fault) == 0 && node_check_state(&step->node, &step->fault) == 0)
+	if (node_find(&step->node, argc, argv, &step->fault) == 0 && node_check_state(&step->node, &step->fault) == 0) {
+		slurmd_note(&step->node, &step->fault);
 		epilog_sweep(&step->node);
-	else
+	}
+	if (step->fault.text[0])
 		slurm_error("gojail: %s", step->fault.text);
 	return 0;
 }

@@ -234,6 +234,7 @@ func TestStepInJail(t *testing.T) {
 	requireRoot(t)
 	h := buildHost(t)
 	h.makeJail(t)
+	checkTemplateIsOfSlurmdsMounts(t, h)
 	for _, step := range [][]string{
 		{"HOST_STEP=4294967291", "HOST_SCRIPT=" + h.dir + "/spool/job00007/slurm_script"},
 		{"HOST_STEP=0"},

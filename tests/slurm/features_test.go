@@ -4,6 +4,7 @@ package slurm_test
 
 import (
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,6 +21,7 @@ type feature struct {
 	files       map[string]string
 	check       string // what gojail check says of it; a failed check: it is refused
 	refused     bool
+	private     bool // steps are in mounts of the job's own, with /data
 }
 
 const oldContainer = "AutoBasePath=true\nBasePath=/var/lib/slurm/container\n"
@@ -40,10 +42,10 @@ var features = []feature{
 		files: map[string]string{"/etc/slurm/job_container.conf": oldContainer}, check: "EntireStepInNS=true", refused: true},
 	{name: "EntireStepInNS", since: "24.11", last: "24.11",
 		conf:  map[string]string{"JobContainerType": "job_container/tmpfs", "PrologFlags": "Contain"},
-		files: map[string]string{"/etc/slurm/job_container.conf": oldContainer + "EntireStepInNS=true\n"}},
+		files: map[string]string{"/etc/slurm/job_container.conf": oldContainer + "EntireStepInNS=true\nDirs=/tmp,/dev/shm,/data\n"}, private: true},
 	{name: "namespace/linux", since: "26.05",
 		conf:  map[string]string{"NamespaceType": "namespace/linux", "PrologFlags": "Contain"},
-		files: withNamespaceConf("")},
+		files: withNamespaceConf("  dirs: /tmp,/dev/shm,/data\n"), private: true},
 	{name: "namespace/linux with PIDs", since: "26.05",
 		conf:  map[string]string{"NamespaceType": "namespace/linux", "PrologFlags": "Contain"},
 		files: withNamespaceConf("  clone_ns_flags: [CLONE_NEWPID]\n")},
@@ -70,6 +72,10 @@ func TestFeatures(t *testing.T) {
 			maps.Copy(options.SlurmConf, f.conf)
 			options.Files = maps.Clone(jailed.Files)
 			maps.Copy(options.Files, f.files)
+			if f.private {
+				options.Config = strings.Replace(harness.DefaultConfig, "[[jail.debian.user_mounts]]\n",
+					"[[jail.debian.mounts]]\ndestination = \"/data\"\nsource = \"/data\"\noptions = [\"rbind\"]\n[[jail.debian.user_mounts]]\n", 1)
+			}
 			c := harness.Start(t, options)
 			r := c.Gojail("n1", "check")
 			assert.Contains(t, r.Stdout+r.Stderr, f.check)
@@ -77,8 +83,22 @@ func TestFeatures(t *testing.T) {
 			if !f.refused {
 				checkFeature(t, c)
 			}
+			if f.private {
+				checkNodesData(t, c)
+			}
 		})
 	}
+}
+
+// checkNodesData requires that a template which a step has made is of the node's mounts, not of those that its job alone has.
+func checkNodesData(t *testing.T, c *harness.Cluster) {
+	t.Helper()
+	const file = "/data/alice/of-the-node"
+	writeOnNode(t, c, file, "of the node\n")
+	require.Zero(t, c.Gojail("n1", "reload", "debian").Code)
+	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=none", "cat", file)
+	assert.NotZero(t, r.Code, "control: the job has a directory of its own there: %v", r)
+	requireOutput(t, "of the node", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", file))
 }
 
 // checkFeature runs steps and jobs in the jail on a cluster with one of Slurm's features.

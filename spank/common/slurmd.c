@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/slurmd.h"
+
+#include "common/fd.h"
+#include "common/path.h"
+#include "common/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Writes which mount namespace it is, in the form of a record's key. */
+static void write_key(char *key, size_t size, const struct stat *mounts)
+{
+	snprintf(key, size, "%0*llx", GOJAIL_KEY_LEN, (unsigned long long)mounts->st_ino);
+}
+
+int slurmd_note(const struct node *node, struct fault *fault)
+{
+	struct record slurmd = {.pid = getpid(), .start = read_start_time(getpid())};
+	scoped_fd dir = open(node->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	struct stat mounts;
+
+	if (dir < 0 || stat("/proc/self/ns/mnt", &mounts) < 0)
+		return fault_set(fault, "cannot note the mount namespace of slurmd in %s: %s", node->state, strerror(errno));
+	write_key(slurmd.key, sizeof(slurmd.key), &mounts);
+	return record_write(dir, GOJAIL_SLURMD, &slurmd, fault);
+}
+
+/* Reads the record of slurmd, which may be process 1, of a container. Returns 0 or -1. */
+static int read_slurmd(const struct node *node, struct record *slurmd)
+{
+	char path[GOJAIL_PATH_MAX + 16], text[128];
+
+	snprintf(path, sizeof(path), "%s/" GOJAIL_SLURMD, node->state);
+	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	read_string(fd, text, sizeof(text));
+	return sscanf(text, "%*d %d %" SCNu64 " %16s", &slurmd->pid, &slurmd->start, slurmd->key) == 3 ? 0 : -1;
+}
+
+/* Opens the /proc directory of slurmd. Returns -1 if that has ended, or is in another PID namespace than this process. */
+static int open_slurmd(const struct record *slurmd)
+{
+	char path[32];
+	int process;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)slurmd->pid);
+	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	/* The directory is slurmd's if the number is so later. */
+	if (process >= 0 && read_start_time(slurmd->pid) != slurmd->start)
+		close_fd(&process);
+	return process;
+}
+
+/* Reports whether a mount namespace is that of a slurmd which has ended, or of process 1, in which no job is that has one of its own. */
+static bool is_of_node(const struct record *slurmd, const struct stat *own)
+{
+	char key[GOJAIL_KEY_LEN + 1];
+	struct stat first;
+
+	write_key(key, sizeof(key), own);
+	return strcmp(slurmd->key, key) == 0 || (stat("/proc/1/ns/mnt", &first) == 0 && is_same_file(own, &first));
+}
+
+int slurmd_enter_mounts(const struct node *node, struct fault *fault)
+{
+	struct record slurmd = {0};
+	struct stat own, its;
+
+	if (read_slurmd(node, &slurmd) < 0)
+		return 0;
+	scoped_fd process = open_slurmd(&slurmd);
+	scoped_fd mounts = process < 0 ? -1 : open_namespace(process, "mnt");
+	scoped_fd root = process < 0 ? -1 : openat(process, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (stat("/proc/self/ns/mnt", &own) < 0)
+		return fault_set(fault, "cannot read the mount namespace of gojail-launcher: %s", strerror(errno));
+	if (mounts >= 0 && fstat(mounts, &its) == 0 && is_same_file(&own, &its))
+		return 0;
+	if (process < 0 && is_of_node(&slurmd, &own))
+		return 0;
+	if (process < 0)
+		return fault_set(fault, "slurmd has ended (%s/" GOJAIL_SLURMD "), and the mounts of this job are its own: no jail is made of them; try again when slurmd runs",
+				 node->state);
+	if (mounts < 0 || root < 0 || setns(mounts, CLONE_NEWNS) < 0 || fchdir(root) < 0 || chroot(".") < 0 || chdir("/") < 0)
+		return fault_set(fault, "cannot enter the mount namespace of slurmd, process %d: %s", (int)slurmd.pid, strerror(errno));
+	return 0;
+}
