@@ -183,7 +183,7 @@ var spoiled = map[string]struct {
 	}, "FAIL  plugstack: PLUGIN is not a Slurm plugin"},
 	"a plugin before": {func(t *testing.T, n *checkedNode) {
 		n.writeFile(t, "slurm/plugstack.conf", "required /lib/other.so\nrequired "+n.LibDir+"/spank_gojail.so config="+n.Config+" state="+n.dir+"/state\n", 0o644)
-	}, "WARN  plugstack: /lib/other.so is required and comes before gojail"},
+	}, "WARN  plugstack: /lib/other.so is required and comes before gojail: where it returns a positive number, Slurm 22.05.9 does not call gojail: if it does so in both task_init_privileged and task_init, tasks run outside their jail"},
 	"other state": {func(t *testing.T, n *checkedNode) {
 		n.writeFile(t, "slurm/plugstack.conf", "required "+n.LibDir+"/spank_gojail.so state=/run/%n config="+n.Config, 0o644)
 	}, "the plugin uses state=/run/n1"},

@@ -36,8 +36,9 @@ func (c *checker) checkRelease(plugin string, conf node.SlurmConf) {
 	}
 }
 
-// checkEarlierPlugin warns about required plugins before gojail's. Up to 25.05 a plugin that returns a
-// positive number ends the hook for all later plugins, and Slurm continues (_do_call_stack in spank.c).
+// checkEarlierPlugin warns about required plugins before gojail's. Before 25.05 a plugin that returns a
+// positive number ends the hook for all later plugins, and Slurm continues (_do_call_stack in spank.c). If it
+// does so in both hooks of a task, nothing of gojail's is called in the task any more. It is a warning, since most plugins never do, and pyxis must come first.
 func (c *checker) checkEarlierPlugin(plugin string, conf node.SlurmConf, release slurmVersion) {
 	if release >= 0x190500 {
 		return
@@ -48,7 +49,8 @@ func (c *checker) checkEarlierPlugin(plugin string, conf node.SlurmConf, release
 		}
 		if p.Required {
 			c.warn("plugstack", "move it below gojail in plugstack.conf, unless it must see the jail's files, as pyxis",
-				"%s is required and comes before gojail: if it fails, Slurm %s does not call gojail, and the step fails", p.Path, release)
+				"%s is required and comes before gojail: where it returns a positive number, Slurm %s does not call gojail: if it does so in both "+
+					"task_init_privileged and task_init, tasks run outside their jail", p.Path, release)
 		}
 	}
 }

@@ -6,8 +6,9 @@
  * task_init_privileged return 0: only there does Slurm make an error a failure of the job (FAILED, exit code, text in the user's
  * stderr) on every release. Earlier, it makes it exit code 0 or a drained node, or from 25.05 on a failure without its reason.
  *
- * Up to 25.05, a required plugin that returns a positive number ends a hook for the plugins after it in plugstack.conf, and the
- * step continues (spank.c, _do_call_stack): the next hook of the task reports that one was skipped.
+ * Before 25.05, a required plugin that returns a positive number ends a hook for the plugins after it in plugstack.conf, and the
+ * step continues (spank.c, _do_call_stack): the next hook of the task reports that one was skipped. After the last, task_init, there is
+ * none: where such a plugin returns that in both hooks of a task, the task runs outside its jail. gojail check warns of plugins before gojail.
  */
 #include "plugin/calls.h"
 #include "plugin/options.h"
