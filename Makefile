@@ -122,10 +122,11 @@ $(HEALTH): $(GO_SRCS)
 	@echo "building $@"
 	$(Q)$(GO) build -trimpath -buildvcs=false -ldflags='-extldflags=-Wl,-z,lazy' -o $@ $(HEALTH_PKG)
 
+# It listens to the network, and is not started for each job.
 $(EXPORTER): $(GO_SRCS)
 	@mkdir -p $(@D)
 	@echo "building $@"
-	$(Q)$(GO) build -trimpath -buildvcs=false -o $@ $(EXPORTER_PKG)
+	$(Q)$(GO) build -buildmode=pie -trimpath -buildvcs=false -o $@ $(EXPORTER_PKG)
 
 man: $(MAN) ## the manual pages, below build/man, from --help and the example files
 	@:
