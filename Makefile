@@ -28,7 +28,9 @@ VERSION := $(shell cat internal/version/VERSION)
 
 CFLAGS   ?= -O2 -g
 override CFLAGS   += -std=gnu11 -fPIC -fdata-sections -fvisibility=hidden -fstack-protector-strong -Wall -Wextra -Werror
-override CPPFLAGS += -D_GNU_SOURCE -Iinclude -Ispank
+# The debugging information, and the build id, which is a sum of it, do not name the directory of the sources. Go's -trimpath does the same.
+export PWD := $(CURDIR)# gcc takes a path over symbolic links from it
+override CPPFLAGS := -ffile-prefix-map=$(CURDIR)=. $(CPPFLAGS) -D_GNU_SOURCE -Iinclude -Ispank
 override LDFLAGS  += -Wl,-z,relro -Wl,-z,noexecstack
 # Each srun and slurmstepd loads the plugin, and needs few of its symbols, as of Slurm's own libraries: those too are bound lazily.
 # Small variables stand together, apart from buffers: the first write to a page is a fault, and again after the fork of a task.
@@ -99,10 +101,11 @@ $(SESSION): $(SESSION_SRCS) $(C_HDRS) Makefile
 	@echo "building $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LAUNCHER_LDFLAGS) -Wl,--gc-sections -ffunction-sections -o $@ $(SESSION_SRCS)
 
+# Go's build id is left out: it is a sum of the C compiler's flags, too, which name the directory of the sources. The linker's is one of the file.
 $(LIBRARY): $(GO_SRCS)
 	@mkdir -p $(@D)
 	@echo "building $@"
-	$(Q)$(GO) build -buildmode=c-shared -trimpath -buildvcs=false -o $@ $(BRIDGE_PKG)
+	$(Q)$(GO) build -buildmode=c-shared -trimpath -buildvcs=false -ldflags='-buildid= -extldflags=-Wl,--build-id=sha1' -o $@ $(BRIDGE_PKG)
 	@rm -f $(@:.so=.h)
 
 $(CLI): $(GO_SRCS)
@@ -185,7 +188,7 @@ test-all: ## all of them: every release, in the VM too, with the longest tests t
 	@$(MAKE) --no-print-directory test-slurm
 	@WHOLE=1 $(MAKE) --no-print-directory test-vm
 
-test-packages: deps ## the packages: the same bytes twice, installed, upgraded and purged
+test-packages: deps ## the packages: the same bytes at two places, installed, upgraded and purged
 	@$(MAKE) --no-print-directory all
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@set -o pipefail; $(GO) test -json -count=1 -timeout 60m ./tests/packages | $(BUILD)/summary

@@ -20,19 +20,59 @@ import (
 // releases are the releases of Slurm that have a package, each with another one, whose package it refuses.
 var releases = map[string]string{"22.05": "24.11", "24.11": "26.05", "26.05": "22.05"}
 
+// repository is where the sources are, and elsewhere a copy of them for the tests that want one.
+const repository = "../.."
+
+var elsewhere harness.Shared[*sources]
+
+func TestMain(m *testing.M) { os.Exit(elsewhere.Main(m)) }
+
+// sources are a copy of the sources, built there.
+type sources struct{ above, dir string }
+
+// copySources copies the sources to another directory, with another length, and builds all of them anew: nothing of build/ is copied
+// but what the tests have fetched, and Go finds nothing that it has compiled in the repository.
+func copySources() (*sources, error) {
+	above, err := os.MkdirTemp("", "elsewhere-")
+	if err != nil {
+		return nil, err
+	}
+	s := &sources{above, filepath.Join(above, "a/directory/of/another/length")}
+	cache, err := filepath.Abs(filepath.Join(repository, "build/cache"))
+	if err != nil {
+		return s, err
+	}
+	cmd := exec.Command("/bin/bash", "-euo", "pipefail", "-c", `mkdir -p "$1/build"
+{ git ls-files -co --exclude-standard 2>/dev/null || find . -path ./build -prune -o -type f -print; } | tar -cf - -T - | tar -xf - -C "$1"
+ln -s "$2" "$1/build/cache"
+make -C "$1" all`, "bash", s.dir, cache)
+	cmd.Dir, cmd.Env = repository, append(os.Environ(), "GOCACHE="+above+"/go")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return s, fmt.Errorf("building a copy of the sources: %w\n%s", err, out)
+	}
+	return s, nil
+}
+
+func (s *sources) Stop() error { return os.RemoveAll(s.above) }
+
 // run runs a program of the repository, and fails the test where it fails.
 func run(t *testing.T, env []string, args ...string) string {
 	t.Helper()
+	return runIn(t, repository, env, args...)
+}
+
+// runIn likewise runs a program of the sources in a directory.
+func runIn(t *testing.T, sources string, env []string, args ...string) string {
+	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Dir, cmd.Env = "../..", append(os.Environ(), env...)
+	cmd.Dir, cmd.Env = sources, append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return string(out)
 }
 
-// build makes the packages of a kind in a new directory, below build/ as the compilers' paths are the same there.
-// It returns their paths, relative to the repository.
-func build(t *testing.T, kind string) []string {
+// build makes the packages of a kind from the sources in a directory, and returns their paths, those of the repository relative to it.
+func build(t *testing.T, sources, kind string) []string {
 	t.Helper()
 	if why := harness.Missing(); why != "" {
 		t.Skip(why)
@@ -40,18 +80,29 @@ func build(t *testing.T, kind string) []string {
 	if testing.Short() {
 		t.Skip("builds packages")
 	}
-	dir, err := os.MkdirTemp("../../build", "packages-")
+	dir, err := os.MkdirTemp(filepath.Join(sources, "build"), "packages-")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	run(t, []string{"OUT=build/" + filepath.Base(dir)}, "packaging/build", kind)
+	// A copy has no commit that says when.
+	runIn(t, sources, []string{"OUT=build/" + filepath.Base(dir), "SOURCE_DATE_EPOCH=1750000000"}, "packaging/build", kind)
 	files, err := filepath.Glob(dir + "/*." + kind)
 	require.NoError(t, err)
 	require.Len(t, files, 1+len(releases))
+	if sources != repository {
+		return files
+	}
 	for i, file := range files {
-		files[i], err = filepath.Rel("../..", file)
+		files[i], err = filepath.Rel(repository, file)
 		require.NoError(t, err)
 	}
 	return files
+}
+
+// requireSameElsewhere requires the same bytes of packages that a copy of the sources makes in another directory.
+func requireSameElsewhere(t *testing.T, kind string, files []string) {
+	t.Helper()
+	other := elsewhere.Get(t, copySources)
+	assert.Equal(t, sumFiles(t, files), sumFiles(t, build(t, other.dir, kind)))
 }
 
 // sumFiles returns the sums of files, by name.
@@ -59,17 +110,21 @@ func sumFiles(t *testing.T, files []string) map[string]string {
 	t.Helper()
 	sums := map[string]string{}
 	for _, file := range files {
-		text, err := os.ReadFile("../../" + file)
+		path := file
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(repository, file)
+		}
+		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		sums[filepath.Base(file)] = fmt.Sprintf("%x", sha256.Sum256(text))
 	}
 	return sums
 }
 
-// TestDeb: the same bytes from the same sources; installed, upgraded, removed and purged; nothing for lintian to say.
+// TestDeb: the same bytes from the same sources at another place; installed, upgraded, removed and purged; nothing for lintian to say.
 func TestDeb(t *testing.T) {
-	debs := build(t, "deb")
-	assert.Equal(t, sumFiles(t, debs), sumFiles(t, build(t, "deb")))
+	debs := build(t, repository, "deb")
+	requireSameElsewhere(t, "deb", debs)
 	for release, other := range releases {
 		t.Run(release, func(t *testing.T) {
 			run(t, nil, "tests/releases/make", release)
@@ -81,8 +136,8 @@ func TestDeb(t *testing.T) {
 
 // TestRPM: likewise, in a root whose RPM database has the packages that these need; nothing for rpmlint to say.
 func TestRPM(t *testing.T) {
-	rpms := build(t, "rpm")
-	assert.Equal(t, sumFiles(t, rpms), sumFiles(t, build(t, "rpm")))
+	rpms := build(t, repository, "rpm")
+	requireSameElsewhere(t, "rpm", rpms)
 	for _, path := range rpms {
 		run(t, nil, "rpm", "--nosignature", "-K", path)
 	}
