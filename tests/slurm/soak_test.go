@@ -157,16 +157,22 @@ func (k *soak) kill(t *testing.T, few int) {
 	}
 }
 
-// waitEnd waits until all jobs have ended.
+// waitEnd waits until all jobs have ended. One that Slurm has requeued begins two minutes later. A few are cancelled: a srun can wait for
+// ever for a message that could not be sent while munged or slurmctld was away, and that nobody sends again.
 func (k *soak) waitEnd(t *testing.T, jobs int) {
 	t.Helper()
-	for range 4 + jobs/20 {
+	var left int
+	haveEnded := func() (ok bool) { left, ok = k.countLeft(); return ok && left == 0 }
+	for range 10 {
 		k.restartSlurmds(t)
-		if harness.Poll(20*time.Second, func() bool { left, ok := k.countLeft(); return ok && left == 0 }) {
+		if harness.Poll(20*time.Second, haveEnded) {
 			return
 		}
 	}
-	require.Fail(t, "jobs are left", "%v", k.c.Root("squeue", "-r"))
+	t.Logf("cancelled: %s", k.c.Root("squeue", "-r").Stdout)
+	assert.LessOrEqual(t, left, 1+jobs/100)
+	require.Zero(t, k.c.Root("scancel", "-u", harness.Alice).Code)
+	require.True(t, harness.Poll(harness.Timeout, haveEnded), "%v", k.c.Root("squeue", "-r"))
 }
 
 // readSoakVariable returns the number in a variable of the environment, or another one.
