@@ -4,9 +4,13 @@ package check
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/internal/rootpath"
 )
 
 // needed are the capabilities without which no step enters a jail (tests/slurm/pod_test.go takes each away). Root of a
@@ -41,9 +45,17 @@ func (c *checker) checkCapabilities() {
 	if len(missing) > 0 {
 		c.fail("capabilities", "give them to slurmd's container, see docs/kubernetes.md", "root lacks %s here: where slurmd lacks them too, every step in a jail fails", strings.Join(missing, ", "))
 	}
+	if c.hasNetworks() && !has(capability{unix.CAP_NET_ADMIN, ""}) {
+		c.warn("capabilities", "give it to slurmd's container", "root lacks CAP_NET_ADMIN here: where slurmd lacks it too, steps with --jail-net fail")
+	}
 	if c.permitsRoot() && !has(capability{unix.CAP_SYS_PTRACE, ""}) {
 		c.warn("capabilities", "give it to slurmd's container", "root lacks CAP_SYS_PTRACE here: where slurmd lacks it too, steps with --jail-root fail")
 	}
+}
+
+// hasNetworks reports whether the node gives jobs networks of their own.
+func (c *checker) hasNetworks() bool {
+	return c.config != nil && rootpath.Exists(filepath.Join(filepath.Dir(c.config.Path), contract.NetworkConfig))
 }
 
 // permitsRoot reports whether a jail permits --jail-root.

@@ -3,14 +3,12 @@
 package check
 
 import (
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/node"
-	"github.com/gojail/gojail/internal/rootpath"
 )
 
 // reapTime is what slurm_spank_job_epilog may take to reap processes, beyond its deadline.
@@ -21,7 +19,7 @@ const reapTime = 2 * time.Second
 // later releases also have EpilogTimeout (slurm.conf(5)).
 func (c *checker) checkEpilog(conf node.SlurmConf) {
 	most, why := contract.EndMost+reapTime, ""
-	if network := filepath.Join(filepath.Dir(c.config.Path), contract.NetworkConfig); rootpath.Exists(network) {
+	if c.hasNetworks() {
 		most, why = contract.DefaultDeadline+reapTime, " with networks"
 	}
 	for _, name := range []string{"EpilogTimeout", "PrologEpilogTimeout"} {

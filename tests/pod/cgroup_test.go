@@ -10,6 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// jobCgroup is the name of a job's cgroup, which 26.05 makes of its SLUID.
+const jobCgroup = "(job_[0-9]+|s[0-9A-Z]{13})"
+
 // TestCgroupBelowThePods: jobs and gojail's own processes stay in the pod's part of the cgroups, in a cgroup namespace of
 // the container's, and in the host's, which containerd gives to privileged containers.
 func TestCgroupBelowThePods(t *testing.T) {
@@ -30,9 +33,9 @@ func TestCgroupBelowThePods(t *testing.T) {
 			}
 			assert.Equal(t, 1, own, "gojail's own cgroup: %s", r)
 			path := c.srun("sh", "-c", "sed -n 's/^0:://p' /proc/self/cgroup")
-			want := "^/system.slice/n1_slurmstepd.scope/job_[0-9]+/step_0/user/task_0$"
+			want := "^/system.slice/n1_slurmstepd.scope/" + jobCgroup + "/step_0/user/task_0$"
 			if namespace == "host" {
-				want = "^/kubepods/n1/system.slice/n1_slurmstepd.scope/job_[0-9]+/step_0/user/task_0$"
+				want = "^/kubepods/n1/system.slice/n1_slurmstepd.scope/" + jobCgroup + "/step_0/user/task_0$"
 			}
 			assert.Regexp(t, want, strings.TrimSpace(path.Stdout), path)
 			c.requireNothingLeft(t)

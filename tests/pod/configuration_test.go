@@ -56,6 +56,22 @@ const lateToml = gojailToml + `
 root = "/srv/jails/late"
 `
 
+// networkToml has a rail on a card that is not there.
+const networkToml = `[[policy]]
+name = "p"
+nic = { pf = ["nosuch0"] }
+vfs = 1
+[[pool]]
+name = "a"
+subnet = "10.1.0.0/24"
+nodes = "n1"
+per_node = 2
+[[rail]]
+name = "r"
+policy = "p"
+pools = ["a"]
+`
+
 // writeConfiguration makes the directories of Secrets and ConfigMaps: secret-n1, secret-ctl with slurmctld's files, and gojail.
 func (c *cluster) writeConfiguration() error {
 	key := make([]byte, 1024)
@@ -71,6 +87,7 @@ func (c *cluster) writeConfiguration() error {
 			"plugstack.conf": "required /usr/lib/gojail/spank_gojail.so\n",
 		}),
 		c.writeConfigMap("gojail", 0o644, map[string]string{"gojail.toml": gojailToml}),
+		c.writeConfigMap("network", 0o644, map[string]string{"network.toml": networkToml}),
 		c.writeConfigMap("gojail-late", 0o644, map[string]string{"gojail.toml": lateToml}),
 	)
 }

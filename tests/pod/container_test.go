@@ -66,6 +66,7 @@ type node struct {
 	gojail      string   // what is mounted; default: the file with subPath
 	propagation string   // of the volume; default: rslave
 	bare        bool     // without gojail init
+	down        bool     // slurmd does not come up
 }
 
 // startNode starts slurmd's container, waits until the node is idle, and initialises the jail debian. The container ends with
@@ -91,9 +92,15 @@ func (c *cluster) startNode(t *testing.T, n node) {
 		preload = "LD_PRELOAD=/usr/lib/unified.so "
 	}
 	// The shell adopts what slurmstepd leaves, and ends with slurmd, as supervisord of Slinky's image.
-	start := "mknod -m 666 " + gpu + " c 1 7; trap 'kill $!' TERM; " + preload + "/usr/sbin/slurmd -D -Z --conf-server ctl:6817 --conf 'CPUs=4 RealMemory=500 Gres=gpu:1 Features=pods,gojail,jail-debian' & wait"
+	start := "[ -e " + gpu + " ] || mknod -m 666 " + gpu + " c 1 7; trap 'kill $!' TERM; " + preload + "/usr/sbin/slurmd -D -Z --conf-server ctl:6817 --conf 'CPUs=4 RealMemory=500 Gres=gpu:1 Features=pods,gojail,jail-debian' & wait"
+	if n.down {
+		start += "; exec sleep infinity"
+	}
 	require.NoError(t, c.startContainer("n1", append(options, n.security...), []string{"bash", "-c", start}))
 	t.Cleanup(func() { c.removeNode(t) })
+	if n.down {
+		return
+	}
 	require.True(t, harness.Poll(harness.Timeout*harness.Slow, c.isIdle), "%s", c.ctl("", "sh", "-c", "sinfo -N -o '%N %T %E'"))
 	if !n.bare {
 		r := c.onNode("gojail", "init", "debian")
@@ -113,6 +120,10 @@ func (c *cluster) removeNode(t *testing.T) {
 	}
 	r := c.podman("rm", "--force", "--time=0", "n1")
 	require.Zero(t, r.Code, r)
+	// As kubelet does at the end of a pod; of a cgroup that has a process it fails.
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
+		return c.run("", "find", "/sys/fs/cgroup/kubepods/n1", "-depth", "-type", "d", "-exec", "rmdir", "{}", ";").Code == 0
+	}), c.run("", "find", "/sys/fs/cgroup/kubepods", "-name", "cgroup.procs", "-exec", "grep", ".", "{}", "+"))
 	c.ctl("", "scancel", "--state=RUNNING,PENDING", "--me")
 	c.ctl("", "scontrol", "update", "NodeName=n1", "State=DOWN", "Reason=removed")
 	require.True(t, harness.Poll(harness.Timeout, func() bool {

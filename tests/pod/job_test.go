@@ -57,7 +57,7 @@ func (c *cluster) requireNothingLeft(t *testing.T) {
 	require.True(t, harness.Poll(harness.Timeout, c.isIdle), c.ctl("", "sinfo", "-R"))
 	for _, left := range []string{
 		"ls /var/lib/gojail/jobs | grep -v ^spare; true",
-		"find /sys/fs/cgroup -name 'job_*'",
+		"find /sys/fs/cgroup -name 'step_*'",
 		"for p in /proc/[0-9]*; do [ $(stat -c %u $p) = 0 ] || cat $p/comm; done 2>/dev/null",
 		"gojail ls --json | sed -n '/sandboxes/,/templates/{/job/p}'",
 	} {
@@ -99,7 +99,7 @@ func TestEndOfTheContainer(t *testing.T) {
 	r = c.podman("rm", "n1")
 	require.Zero(t, r.Code, r)
 	assert.Equal(t, before, c.listMounts(t))
-	r = c.run("", "find", "/sys/fs/cgroup", "-name", "*gojail*", "-o", "-name", "job_*")
+	r = c.run("", "find", "/sys/fs/cgroup", "-name", "*gojail*", "-o", "-name", "step_*")
 	assert.Empty(t, r.Stdout, "cgroups of the host")
 
 	require.NoError(t, os.RemoveAll(filepath.Join(c.dir, "jail-debian/home/alice/begun")))

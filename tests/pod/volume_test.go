@@ -20,6 +20,22 @@ func TestConfigMapAsDirectory(t *testing.T) {
 	assert.Contains(t, c.onNode("gojail", "check").Stdout, "FAIL  configuration: /etc/gojail: is writable by others (mode 0777)")
 }
 
+// TestEmptyDirs: Kubernetes gives an emptyDir the mode 0777, which gojail refuses in one line until an initContainer has
+// corrected it.
+func TestEmptyDirs(t *testing.T) {
+	c := sharedCluster(t)
+	for dir, what := range map[string]string{"/run/gojail": "state", "/var/lib/gojail": "scratch"} {
+		t.Run(what, func(t *testing.T) {
+			c.startNode(t, node{security: []string{"--privileged", "--mount=type=tmpfs,tmpfs-mode=0777,destination=" + dir}})
+			c.requireStep(t, "the "+what+" directory "+dir+" can be changed by others than root")
+			check := c.onNode("gojail", "check")
+			assert.Contains(t, check.Stdout, "FAIL  "+what+": "+dir+": is writable by others (mode 0777); run: chmod go-w "+dir, check)
+			require.Zero(t, c.onNode("chmod", "go-w", dir).Code)
+			c.requireStep(t, "")
+		})
+	}
+}
+
 // TestLateMounts: what the host mounts on the volume while the container runs is there for the next job, with HostToContainer
 // (rslave), and else is not.
 func TestLateMounts(t *testing.T) {
