@@ -54,6 +54,7 @@ func (c *checker) checkJail(j *config.Jail) {
 	}
 	targets, sources := c.checkTargets(j, view, root), c.checkSources(j)
 	c.reportNotes(j, facts)
+	c.reportSharedGPUs(j, facts)
 	c.checkCDI(j)
 	c.checkStaleTemplate(j)
 	c.checkInside(j, view, root)

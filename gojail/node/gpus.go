@@ -18,6 +18,9 @@ import (
 // gpuNode matches the device node of one GPU, as the driver names it.
 var gpuNode = regexp.MustCompile(`^/dev/nvidia([0-9]+)$`)
 
+// IsGPU reports whether a path is that of the device node of one GPU.
+func IsGPU(path string) bool { return gpuNode.MatchString(path) }
+
 // readGPUs returns the device nodes of the node's GPUs by the index that Slurm allocates them with: the
 // order of their files in gres.conf, or, where the driver finds them (AutoDetect), of their numbers. It
 // returns none where Slurm allocates no GPUs (GresTypes): then nobody knows to which job a GPU belongs,
@@ -34,7 +37,7 @@ func readGPUs(c *config.Config) [][]string {
 		return gpus
 	}
 	found, _ := filepath.Glob("/dev/nvidia[0-9]*")
-	found = slices.DeleteFunc(found, func(path string) bool { return !gpuNode.MatchString(path) })
+	found = slices.DeleteFunc(found, func(path string) bool { return !IsGPU(path) })
 	slices.SortFunc(found, func(a, b string) int {
 		if len(a) != len(b) {
 			return len(a) - len(b)
