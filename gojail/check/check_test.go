@@ -3,6 +3,7 @@
 package check
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -302,9 +303,10 @@ func TestCheckAsksNoNameServiceUnbidden(t *testing.T) {
 
 func TestCheckOfMunge(t *testing.T) {
 	n := newGoodNode(t)
+	path := "/nonexistent"
 	munge := func(lines string) (found []string) {
 		n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\n"+lines, 0o644)
-		c, err := config.ParseConfig("default = \"a\"\n[slurm]\nconf = \""+n.conf+"\"\nmunge = \"/nonexistent\"\n[jail.a]\nroot = \""+n.root+"\"", "n1")
+		c, err := config.ParseConfig("default = \"a\"\n[slurm]\nconf = \""+n.conf+"\"\nmunge = \""+path+"\"\n[jail.a]\nroot = \""+n.root+"\"", "n1")
 		require.NoError(t, err)
 		(&checker{node: n.Node, config: c, report: func(f Finding) { found = append(found, f.String()) }}).checkMunge(node.ReadSlurmConf(c))
 		return found
@@ -313,9 +315,29 @@ func TestCheckOfMunge(t *testing.T) {
 		"start munged, correct munge = in [slurm], or write slurm = false in the jails"}
 	assert.Equal(t, missing, munge(""))
 	assert.Equal(t, missing, munge("AuthType=auth/munge\n"))
-	assert.Equal(t, []string{"WARN  munge: AuthType=auth/slurm: srun and other commands of Slurm do not work inside a jail; use auth/munge, or write slurm = false in the jails"},
-		munge("AuthType=auth/slurm\n"))
+	withoutSack := func() string {
+		return "WARN  munge: AuthType=auth/slurm, and " + path + " is not slurmd's socket: srun and other commands of Slurm do not work inside a jail; " +
+			"write munge = \"/run/slurm/sack.socket\" in [slurm], or slurm = false in the jails"
+	}
+	assert.Equal(t, []string{withoutSack()}, munge("AuthType=auth/slurm\n"))
 	assert.Empty(t, munge("AuthType=auth/none\n"), "it has no munge at all")
+
+	dir, err := os.MkdirTemp("", "munge") // a socket's path has at most 107 bytes (unix(7))
+	require.NoError(t, err)
+	defer os.RemoveAll(dir)
+	for _, name := range []string{"munge.socket.2", "sack.socket"} {
+		path = filepath.Join(dir, name)
+		socket, err := net.Listen("unix", path)
+		require.NoError(t, err)
+		defer socket.Close()
+		exists := []string{"OK    munge: " + path + " exists"}
+		assert.Equal(t, exists, munge("AuthType=auth/munge\n"))
+		if name == "sack.socket" {
+			assert.Equal(t, exists, munge("AuthType=auth/slurm\n"))
+		} else {
+			assert.Equal(t, []string{withoutSack()}, munge("AuthType=auth/slurm\n"))
+		}
+	}
 }
 
 // A check that is killed leaves nothing: what it writes has no name.

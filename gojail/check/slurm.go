@@ -112,23 +112,27 @@ func findPasswdUID(path, name string) (uint32, bool) {
 	return 0, false
 }
 
-// checkMunge warns if munge's socket is missing, which does not fail a launch
+// sackSocket is the name of the socket with which slurmd serves Slurm's commands where AuthType is auth/slurm (sackd(8)).
+const sackSocket = "sack.socket"
+
+// checkMunge warns if munge's socket, or slurmd's in its place, is missing, which does not fail a launch
 // (spank/common/job_mounts.c).
 func (c *checker) checkMunge(conf node.SlurmConf) {
-	if auth := conf.Values["authtype"]; auth != "" && auth != "auth/munge" {
-		if auth == "auth/slurm" {
-			c.warn("munge", "use auth/munge, or write slurm = false in the jails", "AuthType=auth/slurm: srun and other commands of Slurm do not work inside a jail")
-		}
-		return
-	}
 	var st unix.Stat_t
 	path := c.config.Slurm.Munge
-	if err := unix.Stat(path, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+	err := unix.Stat(path, &st)
+	missing := err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK
+	switch auth := conf.Values["authtype"]; {
+	case auth == "auth/slurm" && (missing || filepath.Base(path) != sackSocket):
+		c.warn("munge", "write munge = \"/run/slurm/"+sackSocket+"\" in [slurm], or slurm = false in the jails",
+			"AuthType=auth/slurm, and %s is not slurmd's socket: srun and other commands of Slurm do not work inside a jail", path)
+	case auth != "" && auth != "auth/munge" && auth != "auth/slurm":
+	case missing:
 		c.warn("munge", "start munged, correct munge = in [slurm], or write slurm = false in the jails",
 			"%s is not munge's socket: srun inside a jail fails", path)
-		return
+	default:
+		c.ok("munge", "%s exists", path)
 	}
-	c.ok("munge", "%s exists", path)
 }
 
 // checkLatency warns about settings outside gojail that delay each launch.

@@ -41,8 +41,12 @@ func ReadSlurm(c *config.Config) slurmParts {
 	parts.Dirs = slices.DeleteFunc(slices.Compact(dirs), func(dir string) bool { return !rootpath.Exists(dir) || isLibDir(dir) })
 
 	need := append(slices.Clone(commands), findStepd(c)...)
+	plugins := clientPlugins
+	if conf.Values["authtype"] == "auth/slurm" {
+		plugins = append(slices.Clone(plugins), "serializer_json*.so") // of its credentials
+	}
 	for _, dir := range parts.Dirs {
-		for _, pattern := range clientPlugins {
+		for _, pattern := range plugins {
 			found, _ := filepath.Glob(filepath.Join(dir, pattern))
 			need = append(need, found...)
 		}

@@ -47,7 +47,7 @@ func TestJob(t *testing.T) {
 	c.requireNothingLeft(t)
 	check := c.onNode("gojail", "check")
 	assert.NotContains(t, check.Stdout, "FAIL", check)
-	assert.Contains(t, check.Stdout, "WARN  munge: AuthType=auth/slurm: srun and other commands of Slurm do not work inside a jail")
+	assert.Contains(t, check.Stdout, "WARN  munge: AuthType=auth/slurm, and /run/munge/munge.socket.2 is not slurmd's socket: srun and other commands of Slurm do not work inside a jail")
 	assert.NotZero(t, c.srun("srun", "--overlap", "true").Code, "as check says")
 }
 
