@@ -119,6 +119,9 @@ func takeLockUntil(lock string, end time.Time) (file *os.File, err error) {
 // lastWait is the time for a killed process to end before it counts as stuck.
 const lastWait = 100 * time.Millisecond
 
+// exitWait is the time for a program that says nothing more to end, which on a busy node is not at once.
+const exitWait = time.Second
+
 // kill kills the program and its process group, and reports whether the program has ended. The
 // number of a process that has ended may have been reused.
 func (p *process) kill() bool {
@@ -130,19 +133,19 @@ func (p *process) kill() bool {
 		return true
 	default:
 		_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL)
-		return !errors.Is(p.wait(), errStuck)
+		return !errors.Is(p.wait(lastWait), errStuck)
 	}
 }
 
 var errStuck = errors.New("it is stuck in the kernel")
 
-// wait waits briefly for the program to end.
-func (p *process) wait() error {
+// wait waits for the program to end, for that long at most.
+func (p *process) wait(limit time.Duration) error {
 	select {
 	case err := <-p.ended:
 		p.ended <- err
 		return err
-	case <-time.After(lastWait):
+	case <-time.After(limit):
 		return errStuck
 	}
 }

@@ -71,7 +71,7 @@ func (w *worker) readReplies() {
 		var f check.Finding
 		err := answers.Decode(&f)
 		if err == io.EOF {
-			err = errors.Join(w.process.wait(), errEnd)
+			err = errors.Join(w.process.wait(exitWait), errEnd)
 		}
 		w.replies <- reply{f, err} // buffered: a reply to each request, and the end
 		if err != nil {
