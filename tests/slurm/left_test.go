@@ -39,6 +39,7 @@ func waitForInventory(t *testing.T, c *harness.Cluster) (inventory []string) {
 		for i, line := range inventory {
 			inventory[i] = deadline.ReplaceAllString(line, "")
 		}
+		slices.Sort(inventory) // processes are in the order of their numbers, which begin anew after some ten thousand
 		return slices.Equal(last, inventory)
 	})
 	return inventory
