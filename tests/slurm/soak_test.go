@@ -187,10 +187,10 @@ func readSoakVariable(t *testing.T, name string, other uint64) uint64 {
 	return n
 }
 
-// TestSoak: GOJAIL_SOAK jobs while daemons and gojail's processes are killed at random. A job may fail then, but none runs outside its
+// TestSoak, which make test leaves out: GOJAIL_SOAK jobs while daemons and gojail's processes are killed at random. A job may fail then, but none runs outside its
 // jail, all end, and nothing is left of them.
 func TestSoak(t *testing.T) {
-	jobs := int(readSoakVariable(t, "GOJAIL_SOAK", 24))
+	jobs := int(readSoakVariable(t, "GOJAIL_SOAK", 300))
 	seed := readSoakVariable(t, "GOJAIL_SEED", uint64(time.Now().UnixNano()))
 	t.Logf("GOJAIL_SEED=%d", seed)
 	config := harness.DefaultConfig
