@@ -5,6 +5,7 @@ package harness
 import (
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -85,4 +86,16 @@ func FindGojailLines(stderr string) (found []string) {
 		}
 	}
 	return found
+}
+
+// ReadNumber returns the number in a variable of the environment, or another one.
+func ReadNumber(t testing.TB, name string, other uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return other
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	require.NoError(t, err, name)
+	return n
 }

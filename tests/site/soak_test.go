@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // killsOnNode are what the soak kills on a node, by SIGKILL.
@@ -25,18 +27,6 @@ var killsOnNode = []string{
 	"gojail reload; systemctl start gojail-metrics",       // likewise
 	`pkill -KILL -n -f 'slurmstepd: \['`,                  // of a step, not the one that keeps Slurm's scope
 	"pkill -KILL -f 'gojail (sweep|metrics)|healthcheck'", // what runs now and then
-}
-
-// readNumber returns the number in a variable of the environment, or another one.
-func readNumber(t *testing.T, name string, other uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return other
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	require.NoError(t, err, name)
-	return n
 }
 
 // soakScript submits the jobs, of which 20 run at once: an emulated node that begins more has not begun them before the
@@ -174,8 +164,8 @@ func TestSoak(t *testing.T) {
 	if os.Getenv("WHOLE") != "" {
 		many = 2000
 	}
-	jobs := readNumber(t, "GOJAIL_SITE_JOBS", many)
-	seed := readNumber(t, "GOJAIL_SITE_SEED", uint64(time.Now().UnixNano()))
+	jobs := harness.ReadNumber(t, "GOJAIL_SITE_JOBS", many)
+	seed := harness.ReadNumber(t, "GOJAIL_SITE_SEED", uint64(time.Now().UnixNano()))
 	t.Logf("GOJAIL_SITE_SEED=%d", seed)
 	requireOutput(t, s.runInJail("n[1-2]", "cat "+marker), "debian", "debian")
 	before := s.inventory()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -175,23 +174,11 @@ func (k *soak) waitEnd(t *testing.T, jobs int) {
 	require.True(t, harness.Poll(harness.Timeout, haveEnded), "%v", k.c.Root("squeue", "-r"))
 }
 
-// readSoakVariable returns the number in a variable of the environment, or another one.
-func readSoakVariable(t *testing.T, name string, other uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return other
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	require.NoError(t, err, name)
-	return n
-}
-
-// TestSoak, which make test leaves out: GOJAIL_SOAK jobs while daemons and gojail's processes are killed at random. A job may fail then, but none runs outside its
-// jail, all end, and nothing is left of them.
+// TestSoak, which make test leaves out: GOJAIL_SOAK jobs while daemons and gojail's processes are killed at random. A job may fail
+// then, but none runs outside its jail, all end, and nothing is left of them.
 func TestSoak(t *testing.T) {
-	jobs := int(readSoakVariable(t, "GOJAIL_SOAK", 300))
-	seed := readSoakVariable(t, "GOJAIL_SEED", uint64(time.Now().UnixNano()))
+	jobs := int(harness.ReadNumber(t, "GOJAIL_SOAK", 300))
+	seed := harness.ReadNumber(t, "GOJAIL_SEED", uint64(time.Now().UnixNano()))
 	t.Logf("GOJAIL_SEED=%d", seed)
 	config := harness.DefaultConfig
 	for _, jail := range []string{"debian", "other"} {
