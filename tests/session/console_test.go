@@ -69,7 +69,7 @@ func TestConsoleLogin(t *testing.T) {
 	seen := map[string]int{}
 	for user, want := range map[string]struct{ where, uid string }{harness.Alice: {"debian", "5001"}, harness.Bob: {"NODE", "5002"}} {
 		lines := append(answers(user, password, what, "sh -c 'echo sleeps$((6+1)); exec sleep 7009'"), "sleeps7", "\x03",
-			prompt, "echo code$?", prompt, "echo waits$((6+1)); read; exit 5", "waits7", "!who /run/utmp; who /var/log/wtmp", "", "")
+			prompt, "echo code$?", prompt, "echo waits$((6+1)); read; exit 5", `waits7\r\n`, "!who /run/utmp; who /var/log/wtmp", "", "")
 		r := s.runOnTerminal("root", lines, "login")
 		require.Contains(t, r.Stdout, "ended 0", r)
 		assert.Contains(t, r.Stdout, "code130", r)
