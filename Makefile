@@ -30,7 +30,7 @@ CFLAGS   ?= -O2 -g
 override CFLAGS   += -std=gnu11 -fPIC -fdata-sections -fvisibility=hidden -fstack-protector-strong -Wall -Wextra -Werror
 # The debugging information, and the build id, which is a sum of it, do not name the directory of the sources. Go's -trimpath does the same.
 export PWD := $(CURDIR)# gcc takes a path over symbolic links from it
-override CPPFLAGS := -ffile-prefix-map=$(CURDIR)=. $(CPPFLAGS) -D_GNU_SOURCE -Iinclude -Ispank
+override CPPFLAGS := -ffile-prefix-map=$(CURDIR)=. $(CPPFLAGS) -D_GNU_SOURCE -Iinclude -Ispank -DGOJAIL_RELEASE='"$(VERSION)"'
 override LDFLAGS  += -Wl,-z,relro -Wl,-z,noexecstack
 # Each srun and slurmstepd loads the plugin, and needs few of its symbols, as of Slurm's own libraries: those too are bound lazily.
 # Small variables stand together, apart from buffers: the first write to a page is a fault, and again after the fork of a task.
@@ -79,24 +79,24 @@ $(SHIM): $(SHIM_SRCS) $(C_HDRS) Makefile internal/version/VERSION
 	@echo '#include <slurm/spank.h>' | $(CC) $(CPPFLAGS) -fsyntax-only -xc - 2>/dev/null || \
 		{ echo "$(CC) finds no slurm/spank.h: install libslurm-dev (of SchedMD: slurm-smd-dev; RPM: slurm-devel), or name its place: make CPPFLAGS=-I/opt/slurm/include"; exit 1; }
 	@echo "building $@"
-	$(Q)$(CC) $(CPPFLAGS) -DGOJAIL_RELEASE='"$(VERSION)"' $(CFLAGS) -shared $(LDFLAGS) $(SHIM_LDFLAGS) -o $@ $(SHIM_SRCS)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) $(SHIM_LDFLAGS) -o $@ $(SHIM_SRCS)
 
 $(SUBMIT): spank/submit/job_submit_gojail.c Makefile | $(SHIM)
 	@echo "building $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) -o $@ $<
 
-$(LAUNCHER): $(LAUNCHER_SRCS) $(C_HDRS) Makefile
+$(LAUNCHER): $(LAUNCHER_SRCS) $(C_HDRS) Makefile internal/version/VERSION
 	@mkdir -p $(@D)
 	@echo "building $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LAUNCHER_LDFLAGS) -o $@ $(LAUNCHER_SRCS) -ldl
 
-$(PROLOG): $(PROLOG_SRCS) $(C_HDRS) Makefile
+$(PROLOG): $(PROLOG_SRCS) $(C_HDRS) Makefile internal/version/VERSION
 	@mkdir -p $(@D)
 	@echo "building $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LAUNCHER_LDFLAGS) -Wl,--gc-sections -ffunction-sections -o $@ $(PROLOG_SRCS)
 
 # Unprivileged here: only make install makes it set-user-ID.
-$(SESSION): $(SESSION_SRCS) $(C_HDRS) Makefile
+$(SESSION): $(SESSION_SRCS) $(C_HDRS) Makefile internal/version/VERSION
 	@mkdir -p $(@D)
 	@echo "building $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LAUNCHER_LDFLAGS) -Wl,--gc-sections -ffunction-sections -o $@ $(SESSION_SRCS)

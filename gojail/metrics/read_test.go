@@ -35,7 +35,7 @@ func newState(t *testing.T) *state.State {
 
 // recordOf returns the record of a live process with an owner and a key.
 func recordOf(t *testing.T, pid int, uid, key string) string {
-	text := strings.TrimSuffix(statetest.RecordOf(t, pid), " 0\n") + " " + uid + "\n"
+	text := strings.Replace(statetest.RecordOf(t, pid), " 0 ", " "+uid+" ", 1)
 	return strings.Replace(text, statetest.Key, key, 1)
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,12 +26,13 @@ type Record struct {
 	Start   uint64    // start of the process in clock ticks since boot, proc(5)
 	Key     string    // key of the jail's configuration, see site.Key
 	UID     uint32    // owner of the job; 0 for a zygote
+	Version string    // of the gojail that wrote the record; empty where it does not say
 	Written time.Time // when the process took its role: a holder was a zygote's spare before
 	Alive   bool      // the process existed when the record was read
 	Damaged bool      // the file is no record of this version; one of another version has PID and Start, to end the process
 }
 
-var recordRule = regexp.MustCompile(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})( [0-9]{1,10})?\n$`)
+var recordRule = regexp.MustCompile(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})( [0-9]{1,10})?( [0-9][0-9A-Za-z.~+-]{0,31})?\n$`)
 
 // ReadRecord reads a record and looks for its process. It marks a record that it cannot parse as damaged.
 func ReadRecord(path string) Record {
@@ -61,7 +63,7 @@ func ReadRecord(path string) Record {
 	if err != nil {
 		return r
 	}
-	r.Key, r.UID, r.Damaged = m[4], uint32(uid), false
+	r.Key, r.UID, r.Version, r.Damaged = m[4], uint32(uid), strings.TrimPrefix(m[6], " "), false
 	if pidfd, err := r.openPidfd(); err == nil && pidfd >= 0 {
 		unix.Close(pidfd)
 		r.Alive = true

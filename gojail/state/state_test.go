@@ -19,6 +19,7 @@ import (
 	"github.com/gojail/gojail/gojail/state/statetest"
 	"github.com/gojail/gojail/internal/nstest"
 	"github.com/gojail/gojail/internal/procfs"
+	"github.com/gojail/gojail/internal/version"
 )
 
 func TestOpenState(t *testing.T) {
@@ -63,12 +64,14 @@ func TestRecords(t *testing.T) {
 
 	for name, text := range map[string]string{
 		"live":      statetest.RecordOf(t, pid),
+		"silent":    fmt.Sprintf(strconv.Itoa(contract.Version)+" %d %d %s 0\n", pid, start, statetest.Key),
 		"dead":      fmt.Sprintf(strconv.Itoa(contract.Version)+" %d 5 %s 0\n", dead.Process.Pid, statetest.Key),
 		"recycled":  fmt.Sprintf(strconv.Itoa(contract.Version)+" %d %d %s 0\n", pid, start+1, statetest.Key),
 		"empty":     "",
 		"garbage":   "\x00\xff not a record",
 		"cut":       fmt.Sprintf(strconv.Itoa(contract.Version)+" %d %d %s 0", pid, start, statetest.Key),
 		"trailing":  statetest.RecordOf(t, pid) + "x",
+		"escape":    fmt.Sprintf(strconv.Itoa(contract.Version)+" %d %d %s 0 0\x1b[m\n", pid, start, statetest.Key),
 		"no user":   fmt.Sprintf(strconv.Itoa(contract.Version)+" %d %d %s\n", pid, start, statetest.Key),
 		"version":   fmt.Sprintf("1 %d %d %s\n", pid, start, statetest.Key),
 		"init":      fmt.Sprintf(strconv.Itoa(contract.Version)+" 1 %d %s 0\n", start, statetest.Key),
@@ -88,15 +91,18 @@ func TestRecords(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, jobs, 1)
 	assert.Equal(t, "17", jobs[0].ID)
-	seen := map[string]string{}
+	seen, versions := map[string]string{}, map[string]string{}
 	for _, r := range jobs[0].Sandboxes {
+		versions[r.Name] = r.Version
 		seen[r.Name] = map[bool]string{true: "damaged"}[r.Damaged] + map[bool]string{true: "alive"}[r.Alive]
 	}
 	assert.Equal(t, map[string]string{
-		"live": "alive", "dead": "", "recycled": "", "empty": "damaged", "garbage": "damaged", "cut": "damaged",
+		"live": "alive", "silent": "alive", "escape": "damaged", "dead": "", "recycled": "", "empty": "damaged", "garbage": "damaged", "cut": "damaged",
 		"trailing": "damaged", "no user": "damaged", "version": "damaged", "init": "damaged", "negative": "damaged", "overflow": "damaged",
 		"symlink": "damaged", "directory": "damaged",
 	}, seen)
+	assert.Equal(t, version.Text(), versions["live"])
+	assert.Empty(t, versions["silent"])
 }
 
 // A zombie holds nothing.

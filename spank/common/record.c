@@ -83,7 +83,7 @@ static int open_record(int dir, const char *name, struct record *record)
 		goto none;
 	record->pid = pid; /* that of another version's, too: it is to be ended */
 	if (version != GOJAIL_VERSION || sscanf(text, "%*d %*d %*u %17s %" SCNu32 "%c", key, &record->uid, &end) != 3 ||
-	    end != '\n' || strlen(key) != GOJAIL_KEY_LEN || !record->start)
+	    (end != '\n' && end != ' ') || strlen(key) != GOJAIL_KEY_LEN || !record->start)
 		goto none;
 	memcpy(record->key, key, sizeof(record->key));
 	return fd;
@@ -124,7 +124,7 @@ int record_write(int dir, const char *name, const struct record *record, struct 
 	int length, written;
 
 	snprintf(temporary, sizeof(temporary), ".%s.new", name);
-	length = snprintf(text, sizeof(text), "%d %d %" PRIu64 " %s %" PRIu32 "\n", GOJAIL_VERSION,
+	length = snprintf(text, sizeof(text), "%d %d %" PRIu64 " %s %" PRIu32 " " GOJAIL_RELEASE "\n", GOJAIL_VERSION,
 			  (int)record->pid, record->start, record->key, record->uid);
 	unlinkat(dir, temporary, 0);
 	scoped_fd fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

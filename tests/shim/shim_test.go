@@ -21,7 +21,7 @@ import (
 )
 
 var sanitize = []string{"-std=gnu11", "-O1", "-g", "-fPIC", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
-	"-fno-sanitize-recover=all", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-I../../include", "-I../../spank"}
+	"-fno-sanitize-recover=all", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", `-DGOJAIL_RELEASE="0"`, "-I../../include", "-I../../spank"}
 
 // listSources returns the sources of the plugin by folder, as the Makefile does.
 func listSources(t *testing.T) []string {
@@ -58,7 +58,7 @@ func buildHost(t *testing.T) host {
 		out, err := exec.Command("gcc", append(append([]string{}, sanitize...), args...)...).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
-	compile(append([]string{"-shared", "-fvisibility=hidden", `-DGOJAIL_RELEASE="0"`, "-o", h.plugin}, listSources(t)...)...)
+	compile(append([]string{"-shared", "-fvisibility=hidden", "-o", h.plugin}, listSources(t)...)...)
 	compile("-rdynamic", "-o", h.program, "host/host.c", "-ldl")
 	return h
 }

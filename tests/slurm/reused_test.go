@@ -74,7 +74,7 @@ func TestSandboxOfAnotherUsersJob(t *testing.T) {
 	record := c.Path("/run/gojail/n1/jobs/" + id + "/debian")
 	alices, err := os.ReadFile(record)
 	require.NoError(t, err)
-	bobs := strings.Replace(string(alices), " 5001\n", " 5002\n", 1)
+	bobs := strings.Replace(string(alices), " 5001 ", " 5002 ", 1)
 	require.NotEqual(t, string(alices), bobs)
 	require.NoError(t, os.WriteFile(record, []byte(bobs), 0o600))
 	r := step("echo ran")

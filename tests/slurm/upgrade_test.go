@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -85,6 +86,15 @@ func TestUpgradeUnderJobs(t *testing.T) {
 	replaceGojail(t, c, func(path string, _ []byte) []byte { return now[path] })
 	assert.Contains(t, c.Root("gojail", "version").Stdout, version)
 	assert.Contains(t, strings.Join(findOldFiles(c), "\n"), "slurmstepd: ["+job+".batch]")
+	// by returns what gojail ls says of which version made a sandbox of the job, and assembled the jail.
+	by := func() string {
+		list := c.Gojail("n1", "ls").Stdout
+		sandbox := regexp.MustCompile(`(?m)^` + job + ` +debian +\d+ +(\S+)`).FindStringSubmatch(list)
+		template := regexp.MustCompile(`(?s)ASSEMBLED JAIL.*\ndebian +\d+ +(\S+)`).FindStringSubmatch(list)
+		require.True(t, len(sandbox) == 2 && len(template) == 2, list)
+		return sandbox[1] + " " + template[1]
+	}
+	assert.Equal(t, earlier+" "+earlier, by())
 	// The next job, at each stage of docs/operations.md.
 	next := func() {
 		t.Helper()
@@ -102,6 +112,7 @@ func TestUpgradeUnderJobs(t *testing.T) {
 		assert.NotContains(t, r.Stdout, "FAIL", r)
 	}
 	next()
+	assert.Equal(t, earlier+" "+version, by())
 
 	require.Zero(t, c.Root("touch", jailHome+"upgraded").Code)
 	requireOutput(t, "debian", <-step)

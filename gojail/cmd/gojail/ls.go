@@ -33,6 +33,7 @@ type sandboxRow struct {
 	Sandbox   string     `json:"sandbox"`
 	Mounts    []string   `json:"jailMounts"` // the user mounts (--jail-mount)
 	Holder    int        `json:"holder,omitempty"`
+	Version   string     `json:"version,omitempty"` // of the gojail that made it
 	Started   *time.Time `json:"started,omitempty"`
 	UIDs      []uint32   `json:"uids"`      // of the processes inside
 	Processes int        `json:"processes"` // without the holder
@@ -42,6 +43,7 @@ type sandboxRow struct {
 type templateRow struct {
 	Jail     string     `json:"jail"`
 	Zygote   int        `json:"zygote,omitempty"`
+	Version  string     `json:"version,omitempty"` // of the gojail that made it
 	Started  *time.Time `json:"started,omitempty"`
 	Key      string     `json:"key,omitempty"`
 	Identity string     `json:"identity,omitempty"` // what the path of the root led to when the jail was assembled
@@ -56,7 +58,8 @@ func newLsCommand(n *localNode) *cobra.Command {
 		Use:   "ls",
 		Short: "List the sandboxes and the assembled jails on this node",
 		Long: `Lists each job's sandbox on this node with the process that holds it (its
-holder), the users and the number of processes inside, and its state:
+holder), the version of gojail that made it, the users and the number of
+processes inside, and its state:
   active    the holder is running
   gone      the holder has ended; the next step of the job gets another one
   damaged   the record cannot be read
@@ -130,7 +133,7 @@ func (n *localNode) readListing() (*listing, error) {
 func makeSandboxRow(job string, r state.Record) sandboxRow {
 	row := sandboxRow{Job: job, Jail: r.Jail(), Sandbox: r.Name, State: formatState(r), UIDs: []uint32{}, Mounts: []string{}}
 	if r.Alive {
-		row.Holder, row.Started = r.PID, &r.Written
+		row.Holder, row.Version, row.Started = r.PID, r.Version, &r.Written
 		users := r.Inhabitants()
 		row.UIDs = append(row.UIDs, slices.Sorted(maps.Keys(users))...)
 		for _, count := range users {
@@ -148,7 +151,7 @@ func (n *localNode) makeTemplateRow(s *state.State, r state.Record) templateRow 
 	if !r.Alive {
 		return row
 	}
-	row.Zygote, row.Started, row.State = r.PID, &r.Written, "old"
+	row.Zygote, row.Version, row.Started, row.State = r.PID, r.Version, &r.Written, "old"
 	row.Identity = s.Identity(r.Name)
 	var err error
 	if row.Root, row.Reason, err = s.ProbeStorage(r.Name, rootPatience); err != nil {
@@ -178,20 +181,20 @@ func (l *listing) print(w io.Writer) error {
 	if len(l.Sandboxes) == 0 {
 		fmt.Fprintln(t, "No job has a sandbox on this node.")
 	} else {
-		fmt.Fprintln(t, "JOB\tJAIL\tHOLDER\tSTARTED\tUSERS\tPROCESSES\tSTATE\tJAIL-MOUNTS")
+		fmt.Fprintln(t, "JOB\tJAIL\tHOLDER\tVERSION\tSTARTED\tUSERS\tPROCESSES\tSTATE\tJAIL-MOUNTS")
 	}
 	for _, s := range l.Sandboxes {
 		mounts := "-"
 		if len(s.Mounts) > 0 {
 			mounts = oneline.Printable(strings.Join(s.Mounts, " ")) // a job from before the rules for user mounts may have control characters
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", s.Job, s.Jail, formatNumber(s.Holder), formatTime(s.Started), formatUsers(s.UIDs), s.Processes, s.State, mounts)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", s.Job, s.Jail, formatNumber(s.Holder), cmp.Or(s.Version, "-"), formatTime(s.Started), formatUsers(s.UIDs), s.Processes, s.State, mounts)
 	}
 	if len(l.Templates) > 0 {
-		fmt.Fprintln(t, "\nASSEMBLED JAIL\tZYGOTE\tSTARTED\tSTATE\tROOT")
+		fmt.Fprintln(t, "\nASSEMBLED JAIL\tZYGOTE\tVERSION\tSTARTED\tSTATE\tROOT")
 	}
 	for _, z := range l.Templates {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", z.Jail, formatNumber(z.Zygote), formatTime(z.Started), z.State, cmp.Or(z.Root, "-"))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", z.Jail, formatNumber(z.Zygote), cmp.Or(z.Version, "-"), formatTime(z.Started), z.State, cmp.Or(z.Root, "-"))
 	}
 	return t.Flush()
 }

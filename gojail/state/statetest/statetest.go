@@ -14,6 +14,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/procfs"
+	"github.com/gojail/gojail/internal/version"
 )
 
 // Key is the key of a template.
@@ -42,7 +43,7 @@ func ReadRecordOf(pid int) (string, error) {
 	if err == nil && start == 0 {
 		err = fmt.Errorf("process %d has no start", pid)
 	}
-	return fmt.Sprintf("%d %d %d %s 0\n", contract.Version, pid, start, Key), err
+	return fmt.Sprintf("%d %d %d %s 0 %s\n", contract.Version, pid, start, Key, version.Text()), err
 }
 
 // AddRecord writes jobs/ID/NAME or jails/JAIL/zygote.
