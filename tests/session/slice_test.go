@@ -39,8 +39,10 @@ func TestLoginInASlice(t *testing.T) {
 
 	r = begin("session-2.scope", "setsid sleep 7010 </dev/null >/dev/null 2>&1 & cat /etc/gojail-jail")
 	requireOutput(t, "debian", r)
-	r = s.Root("sh", "-ec", setup+"for p in $(cat $slice/session-2.scope/cgroup.procs); do tr '\\0' ' ' </proc/$p/cmdline; done")
-	assert.Equal(t, "sleep 7010 ", r.Stdout, r)
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { // setsid(1) may not have begun the program yet
+		r = s.Root("sh", "-ec", setup+"for p in $(cat $slice/session-2.scope/cgroup.procs); do tr '\\0' ' ' </proc/$p/cmdline; done")
+		return r.Stdout == "sleep 7010 "
+	}), "%v", r)
 
 	// As loginctl terminate-user does. The sandbox ends by linger.
 	require.Zero(t, s.Root("sh", "-ec", setup+"kill $(cat $slice/*/cgroup.procs)").Code)
