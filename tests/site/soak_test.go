@@ -30,7 +30,8 @@ var killsOnNode = []string{
 }
 
 // soakScript submits the jobs, of which 20 run at once: an emulated node that begins more has not begun them before the
-// deadline. They say in which jail they are and how many VFs they have; each further process takes a tenth of a second.
+// deadline. They begin once slurmctld has them on its disk, which it writes five seconds after a change: one that is killed before that
+// knows nothing of them. They say in which jail they are and how many VFs they have; each further process takes a tenth of a second.
 const soakScript = `rm -rf soak; mkdir soak; cat >soak.sh <<'EOF'
 #!/bin/sh
 say='read jail <%[1]s; set -- /sys/class/net/net*; [ -e "$1" ] || shift; echo "$jail" $#; echo >/tmp/file'
@@ -38,7 +39,7 @@ sh -c "$say"
 [ $((SLURM_ARRAY_TASK_ID %% %[4]d)) != 0 ] || srun -Q sh -c "$say"
 sleep $((SLURM_ARRAY_TASK_ID %% 3))
 EOF
-submit() { sbatch --parsable -o soak/%%A_%%a.$1 --array="1-$2" "${@:3}" soak.sh; }
+submit() { sbatch --parsable --hold -o soak/%%A_%%a.$1 --array="1-$2" "${@:3}" soak.sh; }
 echo $(submit vf %[2]d --gres=nic:rail0:1 --jail-net=ai),$(submit plain %[3]d%%20)`
 
 // soak is the jobs of TestSoak, one in fifty of which, and two more, have a VF.
@@ -60,6 +61,7 @@ func (s *site) submitSoak(t *testing.T, jobs uint64) *soak {
 	require.Zero(t, r.Code, r)
 	require.Regexp(t, `^\d+,\d+\n$`, r.Stdout, r)
 	k.ids = strings.TrimSpace(r.Stdout)
+	requireAll(t, s.onlyHead(), "sleep 20; sync; for job in $(echo "+k.ids+" | tr , ' '); do scontrol release $job || exit 1; done; sleep 10; sync")
 	return k
 }
 
