@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,7 +31,7 @@ type Record struct {
 	Damaged bool      // the file is no record of this version; one of another version has PID and Start, to end the process
 }
 
-var recordRule = regexp.MustCompile(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})( [0-9]{1,10})?( [0-9][0-9A-Za-z.~+-]{0,31})?\n$`)
+var recordRule = regexp.MustCompile(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})( [0-9]{1,10})?(?: ([0-9][0-9A-Za-z.~+-]{0,31}))?\n$`)
 
 // ReadRecord reads a record and looks for its process. It marks a record that it cannot parse as damaged.
 func ReadRecord(path string) Record {
@@ -63,7 +62,7 @@ func ReadRecord(path string) Record {
 	if err != nil {
 		return r
 	}
-	r.Key, r.UID, r.Version, r.Damaged = m[4], uint32(uid), strings.TrimPrefix(m[6], " "), false
+	r.Key, r.UID, r.Version, r.Damaged = m[4], uint32(uid), m[6], false
 	if pidfd, err := r.openPidfd(); err == nil && pidfd >= 0 {
 		unix.Close(pidfd)
 		r.Alive = true
