@@ -182,7 +182,7 @@ test-vm: deps ## the VM itself, then its tests on each RELEASE, in a VM with SR-
 	@$(BUILD)/summary -columns "$(RELEASE)" -again tests/vm/test tests/vm/test
 
 test-all: ## all of them: every release, in the VM too, with the longest tests there (hours)
-	@GOJAIL_JOBS=1000 GOJAIL_KILLS=100 GOJAIL_SOAK=2000 $(MAKE) --no-print-directory test
+	@GOJAIL_SOAK=2000 $(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory test-packages
 	@$(MAKE) --no-print-directory pod
 	@$(MAKE) --no-print-directory test-slurm
