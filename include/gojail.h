@@ -141,7 +141,7 @@
  *   epilog    tear a job's sandboxes down; its files are in the trash then
  *   ended     write the line of a job's end into the journal, with the use of its GPUs, and into its record in slurmdbd
  *   clean     remove what is in the trash, and try again what failed at the ends of jobs
- *   boot      sweep what jobs that are gone left behind (slurmd start)
+ *   boot      start showing sandboxes munge's socket as it is now, and sweep what jobs that are gone left behind (slurmd start)
  *   logout    end the sandbox of a user's sessions on a login node, unless it is used
  *
  * names: state, config, node, jail, key, job, uid, gid, groups (comma separated), mounts, script (the batch script's

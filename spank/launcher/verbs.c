@@ -4,15 +4,14 @@
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/job.h"
-#include "common/job_find.h"
 #include "common/job_mounts.h"
-#include "common/lock.h"
 #include "common/record.h"
 #include "common/syscalls.h"
 #include "launcher/command.h"
 #include "launcher/ended.h"
 #include "launcher/library.h"
 #include "launcher/login.h"
+#include "launcher/munge.h"
 #include "launcher/range.h"
 #include "launcher/sandbox_storage.h"
 #include "launcher/template.h"
@@ -29,7 +28,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <syslog.h>
 #include <unistd.h>
 
 /*
@@ -151,23 +149,6 @@ static int read_user(struct user *user)
 	return library_word("uid")[0] && library_word("gid")[0] ? 0 : -1;
 }
 
-/*
- * Shows munge's new socket in a sandbox that has outlived munged. One launcher at a time: of two, each would mount a socket over the
- * other's, and the older one might be the last. If it fails, the session goes on without Slurm's commands, and the next one tries again.
- */
-static void refresh_munge(const struct sandbox *sandbox, const struct node *node, const struct jail *jail, const char *name, int64_t until)
-{
-	struct fault fault = {0};
-
-	if (job_has_munge(sandbox, jail))
-		return;
-	scoped_fd job = job_open(node, name);
-	scoped_fd lock = job < 0 ? -1 : lock_until(job, GOJAIL_LOCK, until, "the user's sandbox", &fault);
-	if (lock >= 0 && (job_has_munge(sandbox, jail) || job_show_munge(sandbox, jail, &fault) == 0))
-		return;
-	syslog(LOG_WARNING, "gojail: %s", fault.text[0] ? fault.text : "the user's sandbox has ended");
-}
-
 /* Builds the sandbox that the words name, or finds it. One that lasts may outlive munged, and is shown its new socket. Returns 0, or -1 with a fault. */
 static int build_sandbox(const struct node *node, bool lasting, int64_t until, struct fault *fault)
 {
@@ -194,7 +175,7 @@ static int build_sandbox(const struct node *node, bool lasting, int64_t until, s
 	if (sandbox_build(&built, node, &site, &jail, &spec, &go, until, fault) < 0)
 		return -1;
 	if (lasting)
-		refresh_munge(&built, node, &jail, spec.job, until);
+		munge_refresh(&built, node, &jail, spec.job, until);
 	sandbox_close(&built);
 	return 0;
 }
@@ -281,5 +262,7 @@ int verb_run(const char *verb, const struct node *node, int64_t until, struct fa
 		return serve_session(node, until, fault);
 	if (strcmp(verb, "login") == 0)
 		return serve_login(node, until, fault);
+	if (strcmp(verb, "boot") == 0)
+		munge_start_refresh(node); /* slurmd has started: its own socket is a new one, and munge's may be */
 	return library_call_in_child(verb, until, fault);
 }

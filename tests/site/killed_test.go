@@ -40,7 +40,7 @@ func TestDaemonsKilled(t *testing.T) {
 			s.assertNothingLeft(t, before)
 		})
 	}
-	// A job has the socket of munged that existed when it began (docs/install.md, gojail.toml): its running step goes on,
+	// A job has the socket of munged that existed when it began, or slurmd (gojail.toml.example): its running step goes on,
 	// further jobs have the new one.
 	t.Run("munge", func(t *testing.T) {
 		step := s.head.start("alice", "srun -Q -w n1 sh -c 'touch begun-munge; until [ -e go-munge ]; do sleep 1; done; cat "+marker+"'")
