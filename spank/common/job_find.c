@@ -186,6 +186,16 @@ int job_open(const struct node *node, const char *job)
 	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
 
+DIR *job_open_list(const struct node *node, const char *job)
+{
+	int fd = job_open(node, job);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir)
+		close_fd(&fd);
+	return dir;
+}
+
 bool job_has_owner(int job, uid_t uid)
 {
 	char owner[24];

@@ -65,6 +65,9 @@ int job_check_owner(int job, uid_t uid, struct fault *fault);
 /* Replaces dir/name; a text that is cut short differs from this one. Returns 0, or -1 with errno. */
 int job_write_text(int dir, const char *name, const char *text);
 
+/* Opens the directory of a job for job_next_sandbox. Returns NULL with errno. */
+DIR *job_open_list(const struct node *node, const char *job);
+
 /* Returns the next name in the directory of a job that is that of a sandbox's record, or NULL. The files beside it have the user's words in them. */
 const char *job_next_sandbox(DIR *dir);
 

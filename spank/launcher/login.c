@@ -52,13 +52,10 @@ static bool has_leftover(const struct node *node, const struct site *site, const
 /* Reports whether a process holds a sandbox of the user's sessions that another version of gojail has built. No session can enter that. */
 static bool has_foreign_holder(const struct node *node, const char *name)
 {
-	int fd = job_open(node, name);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = job_open_list(node, name);
 	struct record holder;
 	bool found = false;
 
-	if (!dir)
-		close_fd(&fd);
 	for (const char *sandbox; dir && !found && (sandbox = job_next_sandbox(dir));)
 		found = record_read(dirfd(dir), sandbox, &holder) < 0 && record_has_process(&holder);
 	if (dir)

@@ -33,6 +33,12 @@ void munge_refresh(const struct sandbox *sandbox, const struct node *node, const
 	syslog(LOG_WARNING, "gojail: job %s: %s", job, fault.text[0] ? fault.text : "its sandbox has ended");
 }
 
+/* Says why a sandbox keeps the socket that it has. */
+static void report(const char *job, const char *name, const char *why)
+{
+	syslog(LOG_WARNING, "gojail: job %s: %s does not get munge's new socket: %s", job, name, why);
+}
+
 /* The record of a sandbox of another version of gojail is not read: that stays as it is. */
 static void refresh_recorded(const struct node *node, const struct site *site, const char *job, int dir, const char *name)
 {
@@ -56,26 +62,29 @@ static void refresh_recorded(const struct node *node, const struct site *site, c
 	if (sandbox.mnt >= 0 && sandbox.root >= 0 && storage_await_job(node, &jail, job, name, clock_ms() + site->deadline_ms, &fault) == 0)
 		munge_refresh(&sandbox, node, &jail, job, clock_ms() + site->deadline_ms);
 	else if (fault.text[0])
-		syslog(LOG_WARNING, "gojail: job %s: %s does not get munge's new socket: %s", job, name, fault.text);
+		report(job, name, fault.text);
 	sandbox_close(&sandbox);
 }
 
 /* Refreshes a sandbox in a child, which is killed where it hangs: not all storage below a path can be asked before. */
 static void refresh_in_child(const struct node *node, const struct site *site, const char *job, int dir, const char *name)
 {
+	struct fault fault = {0};
 	struct child child;
 	int socket;
 
 	switch (child_fork(&child, &socket)) {
 	case -1:
-		syslog(LOG_WARNING, "gojail: job %s: %s does not get munge's new socket: cannot fork: %s", job, name, strerror(errno));
+		fault_set(&fault, "cannot fork: %s", strerror(errno));
+		report(job, name, fault.text);
 		return;
 	case 0:
 		refresh_recorded(node, site, job, dir, name);
 		_exit(0);
 	}
+	/* It has one deadline for the storage, one for the lock, and one for the rest. */
 	if (!clock_await(socket, clock_ms() + 3 * (int64_t)site->deadline_ms))
-		syslog(LOG_WARNING, "gojail: job %s: %s does not get munge's new socket: its storage hangs", job, name);
+		report(job, name, "its storage hangs");
 	child_end(&child, &socket);
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		; /* process 1 of a container may reap none */
@@ -83,13 +92,10 @@ static void refresh_in_child(const struct node *node, const struct site *site, c
 
 static void refresh_job(const struct node *node, const struct site *site, const char *job)
 {
-	int fd = job_open(node, job);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = job_open_list(node, job);
 
-	if (!dir) {
-		close_fd(&fd);
+	if (!dir)
 		return;
-	}
 	for (const char *name; (name = job_next_sandbox(dir));)
 		refresh_in_child(node, site, job, dirfd(dir), name);
 	closedir(dir);

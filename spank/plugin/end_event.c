@@ -69,16 +69,13 @@ static void read_gpus(struct summary *summary, int dir)
 
 void summary_read(struct summary *summary, const struct node *node, const char *job)
 {
-	int fd = job_open(node, job);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = job_open_list(node, job);
 	char name[GOJAIL_NAME_MAX + 64], word[128];
 	struct stat owner;
 
 	*summary = (struct summary){.known = dir != NULL};
-	if (!dir) {
-		close_fd(&fd);
+	if (!dir)
 		return;
-	}
 	read_words(dirfd(dir), GOJAIL_OWNER, summary->uid, sizeof(summary->uid));
 	read_words(dirfd(dir), GOJAIL_MEMORY, summary->memory, sizeof(summary->memory));
 	read_gpus(summary, dirfd(dir));

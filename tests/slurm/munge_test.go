@@ -68,20 +68,19 @@ func TestRestartOfMungeUnderJobs(t *testing.T) {
 		defer c.Run(harness.Alice, "scancel", id)
 		jobs[id] = name
 	}
-	find := func(id string) string { return findSocket(c, id) }
 	for id := range jobs {
-		require.True(t, harness.Poll(harness.Timeout, func() bool { return find(id) != "" }), id)
+		require.True(t, harness.Poll(harness.Timeout, func() bool { return findSocket(c, id) != "" }), id)
 	}
 	stopMunge(t, c)
 	startMunge(t, c)
 	socket := c.Root("stat", "-c", "%i", mungeSocket).Stdout
 	require.NotEmpty(t, socket)
 	for id := range jobs {
-		require.NotEqual(t, socket, find(id))
+		require.NotEqual(t, socket, findSocket(c, id))
 	}
 	require.NoError(t, c.RestartSlurmd("n1"))
 	for id := range jobs {
-		assert.True(t, harness.Poll(harness.Timeout, func() bool { return find(id) == socket }), id)
+		assert.True(t, harness.Poll(harness.Timeout, func() bool { return findSocket(c, id) == socket }), id)
 	}
 	writeInJail(t, c, "/home/alice/munge-go", "")
 	for id, name := range jobs {
