@@ -87,7 +87,7 @@ func (c *Cluster) startAccounting() error {
 	if !Poll(Timeout, func() bool { return c.Root(create...).Code == 0 }) {
 		return fmt.Errorf("cluster: mariadbd does not answer:\n%s", c.logTail("mariadbd"))
 	}
-	if err := c.startDaemon(append(asSlurm, "/usr/sbin/slurmdbd")...); err != nil {
+	if err := c.startDaemon(Command{Args: append(asSlurm, "/usr/sbin/slurmdbd")}); err != nil {
 		return err
 	}
 	// It says no where slurmctld would have made the entry itself, or slurmdbd is not there yet.

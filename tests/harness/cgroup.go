@@ -63,9 +63,9 @@ func listCgroupMounts(name string, own bool) []mountCall {
 	return mounts
 }
 
-// enterOwnCgroups makes the keeper's cgroup the root of the machine's cgroup namespace. A clone into a new
+// enterownCgroups makes the keeper's cgroup the root of the machine's cgroup namespace. A clone into a new
 // cgroup would make it the starter's. It runs on the first thread, whose namespaces are the machine's.
-func enterOwnCgroups(name string, own bool) error {
+func enterownCgroups(name string, own bool) error {
 	if !isUnified() {
 		if !own {
 			return nil
@@ -146,15 +146,21 @@ func (c *Cluster) removeCgroups() error {
 	return nil
 }
 
-// startInCgroup returns the command of a slurmd that starts in the cgroup of the machine's pid 1, as it must,
-// and in the foreground: at its start each slurmd moves the processes of the topmost cgroup to a leaf, and
-// fails if one of them ends meanwhile.
-func startInCgroup(command ...string) []string {
-	if !isUnified() {
-		return command
+// slurmdOutput is the file of what slurmd prints before it has opened its log.
+const slurmdOutput = "/var/log/slurm/slurmd.out"
+
+// startInTopCgroup starts a slurmd in the foreground, in the cgroup of the machine's pid 1, as it must: at its start each slurmd
+// moves the processes of the topmost cgroup to a leaf, and fails if one of them ends meanwhile. It enters the machine's cgroup
+// namespace only afterwards: that is a boundary for moves where the tree is mounted with nsdelegate, as systemd does (cgroups(7)).
+func (c *Cluster) startInTopCgroup(command ...string) error {
+	r := c.Root("cat", "/proc/1/cgroup")
+	if r.Code != 0 {
+		return fmt.Errorf("cluster: the cgroup of pid 1: %s", r)
 	}
-	enter := "read -r line </proc/1/cgroup && echo $$ >" + cgroupRoot + "${line#0::}/cgroup.procs && exec \"$@\" -D"
-	return append([]string{"/bin/sh", "-c", "setsid /bin/sh -c '" + enter + "' sh \"$@\" </dev/null >/dev/null 2>&1 &", "sh"}, command...)
+	top := cgroupRoot + strings.TrimPrefix(strings.TrimSpace(r.Stdout), "0::")
+	enter := "echo $$ >" + top + "/cgroup.procs && exec nsenter --cgroup=/proc/1/ns/cgroup \"$@\" -D"
+	background := "setsid /bin/sh -c '" + enter + "' sh \"$@\" </dev/null >>" + slurmdOutput + " 2>&1 &"
+	return c.startDaemon(Command{ownCgroup: true, Args: append([]string{"/bin/sh", "-c", background, "sh"}, command...)})
 }
 
 // waitCgroup waits until a slurmd has a cgroup of its own: until then no other

@@ -40,7 +40,7 @@ esac
 home=/home/$user; [ "$user" != root ] || home=/root
 exec nsenter %[4]s env -C "$home" PATH=%[5]s/sbin:/usr/bin:/bin:/usr/sbin:/sbin HOME="$home" USER="$user" \
 	setpriv --reuid="$user" --regid="$user" --init-groups "$command" "$@"
-`, c.Name, c.Pid, start, strings.Join(c.enterArguments(), " "), Prefix)
+`, c.Name, c.Pid, start, strings.Join(c.enterArguments(true), " "), Prefix)
 	if err := replaceFile(filepath.Join(bin, "in-cluster"), wrapper, 0o755); err != nil {
 		return "", err
 	}

@@ -88,7 +88,7 @@ func nameOf(root string) string { return filepath.Base(filepath.Dir(root)) }
 
 // assemble turns the keeper's fresh namespaces into the machine below root, with base's /usr.
 func assemble(root, base string, own bool) error {
-	if err := enterOwnCgroups(nameOf(root), own); err != nil {
+	if err := enterownCgroups(nameOf(root), own); err != nil {
 		return err
 	}
 	for _, m := range listMachineMounts(root, base, own) {

@@ -49,6 +49,8 @@ type Command struct {
 	Env   []string // added to PATH, HOME, USER and SHELL
 	Stdin string
 	Args  []string
+
+	ownCgroup bool // stay in the cgroup namespace of the tests
 }
 
 // Run runs a command as a user in that user's home.
@@ -96,7 +98,7 @@ func (c *Cluster) Exec(ctx context.Context, command Command) *exec.Cmd {
 	if dir == "" {
 		dir = home
 	}
-	args := append(c.enterArguments(), "/usr/bin/env", "-i", "-C", dir,
+	args := append(c.enterArguments(!command.ownCgroup), "/usr/bin/env", "-i", "-C", dir,
 		"PATH="+Prefix+"/sbin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
 		"HOME="+home, "USER="+user, "LOGNAME="+user, "SHELL=/bin/bash")
 	args = append(args, command.Env...)
@@ -111,10 +113,10 @@ func (c *Cluster) Exec(ctx context.Context, command Command) *exec.Cmd {
 	return cmd
 }
 
-// enterArguments returns the arguments of nsenter(1) that enter the machine.
-func (c *Cluster) enterArguments() []string {
+// enterArguments returns the arguments of nsenter(1) that enter the machine, its cgroup namespace only if cgroup is set.
+func (c *Cluster) enterArguments(cgroup bool) []string {
 	args := []string{"--target", strconv.Itoa(c.Pid), "--mount", "--uts", "--ipc", "--net", "--pid"}
-	if isUnified() || c.options.Constrain { // which have a part of the tree to themselves
+	if cgroup && (isUnified() || c.options.Constrain) { // which have a part of the tree to themselves
 		args = append(args, "--cgroup")
 	}
 	return append(args, "--")

@@ -40,7 +40,7 @@ func (c *Cluster) startHead() error {
 	if err := c.startAccounting(); err != nil {
 		return err
 	}
-	return c.startDaemon("/usr/sbin/slurmctld", "-c", "-f", filepath.Join(c.confDir(), "slurm.conf"))
+	return c.startDaemon(Command{Args: []string{"/usr/sbin/slurmctld", "-c", "-f", filepath.Join(c.confDir(), "slurm.conf")}})
 }
 
 func (c *Cluster) startNodes() error {
@@ -56,12 +56,13 @@ func (c *Cluster) startNodes() error {
 }
 
 // startDaemon starts a program that goes into the background by itself.
-func (c *Cluster) startDaemon(args ...string) error {
+func (c *Cluster) startDaemon(command Command) error {
 	if c.options.OneCPU {
 		defer pinToOneCPU()()
 	}
-	if r := c.Do(Command{Dir: "/", Env: daemonEnv, Args: args}); r.Code != 0 {
-		return fmt.Errorf("cluster: %s: %s\n%s", strings.Join(args, " "), r, c.logTails())
+	command.Dir, command.Env = "/", daemonEnv
+	if r := c.Do(command); r.Code != 0 {
+		return fmt.Errorf("cluster: %s: %s\n%s", strings.Join(command.Args, " "), r, c.logTails())
 	}
 	return nil
 }
@@ -75,7 +76,10 @@ func (c *Cluster) StartSlurmd(node string, by ...string) error {
 	if MayLock() {
 		command = append([]string{"/usr/bin/prlimit", "--memlock=unlimited"}, command...)
 	}
-	if err := c.startDaemon(startInCgroup(command...)...); err != nil {
+	if !isUnified() {
+		return c.startDaemon(Command{Args: command})
+	}
+	if err := c.startInTopCgroup(command...); err != nil {
 		return err
 	}
 	return c.waitCgroup(node)
@@ -158,10 +162,17 @@ func (c *Cluster) Log(of string) string {
 func (c *Cluster) logTails() string {
 	var b strings.Builder
 	for _, of := range append([]string{"slurmctld"}, Nodes...) {
-		lines := strings.Split(strings.TrimSpace(c.Log(of)), "\n")
-		fmt.Fprintf(&b, "---- %s ----\n%s\n", of, strings.Join(lines[max(0, len(lines)-25):], "\n"))
+		writeTail(&b, of, c.Log(of))
+	}
+	if text, err := os.ReadFile(c.Path(slurmdOutput)); err == nil {
+		writeTail(&b, slurmdOutput, string(text))
 	}
 	return b.String()
+}
+
+func writeTail(b *strings.Builder, of, text string) {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	fmt.Fprintf(b, "---- %s ----\n%s\n", of, strings.Join(lines[max(0, len(lines)-25):], "\n"))
 }
 
 // WriteConfig replaces gojail.toml; nodes notice it at the next step.

@@ -77,7 +77,7 @@ func listSystemMounts() []mountCall {
 		{"mqueue", "dev/mqueue", "mqueue", safe | unix.MS_NOEXEC, ""},
 		{"tmpfs", "run", "tmpfs", safe, "mode=755"},
 		{"tmpfs", "tmp", "tmpfs", safe, "mode=1777"},
-		{"cgroup2", "sys/fs/cgroup", "cgroup2", safe | unix.MS_NOEXEC, ""},
+		{"cgroup2", "sys/fs/cgroup", "cgroup2", safe | unix.MS_NOEXEC, "nsdelegate"}, // as systemd mounts it
 		{"bpf", "sys/fs/bpf", "bpf", safe | unix.MS_NOEXEC, "mode=700"},
 		{vm.TagShare, vm.Share, "9p", 0, shared + "cache=none"},
 	}
