@@ -97,10 +97,10 @@ static int add_shared_trees(const struct jail *jail, int mnt, struct gojail_requ
 	request->flags |= GOJAIL_REQUEST_SHARED;
 	for (uint32_t i = 0; i < jail->nmounts && result == 0; i++)
 		if (jail->mounts[i].how & GOJAIL_MOUNT_JOB)
-			result = add_tree(trees, &request->ntrees, visit_clone_mount(mnt, jail->mounts[i].destination, fault),
+			result = add_tree(trees, &request->ntrees, visit_clone_mount(mnt, jail->mounts[i].destination),
 					  jail->mounts[i].destination, 0, fault);
 	if (result == 0 && jail->tmp.path[0])
-		result = add_tree(trees, &request->ntrees, visit_clone_mount(mnt, jail->tmp.path, fault), jail->tmp.path, 0, fault);
+		result = add_tree(trees, &request->ntrees, visit_clone_mount(mnt, jail->tmp.path), jail->tmp.path, 0, fault);
 	return result == 0 ? 0 : fault_set(fault, "cannot share the job's /dev/shm and /tmp with its other sandbox: %s", strerror(errno));
 }
 
@@ -126,7 +126,7 @@ static int add_root(const struct node *node, const struct site *site, const stru
 	scoped_fd process = find_sibling(job, jail->name, &sibling) == 0 ? record_open_proc(&sibling) : -1;
 	scoped_fd mnt = open_namespace(process, "mnt");
 	if (mnt >= 0)
-		return add_tree(trees, &request->ntrees, visit_clone_mount(mnt, NULL, fault), "/", GOJAIL_TREE_ROOT, fault) == 0 ?
+		return add_tree(trees, &request->ntrees, visit_clone_mount(mnt, NULL), "/", GOJAIL_TREE_ROOT, fault) == 0 ?
 			       0 :
 			       fault_set(fault, "cannot share the job's root with its other sandbox: %s", strerror(errno));
 	snprintf(name, sizeof(name), SCRATCH_UPPER "%s", jail->name);
@@ -178,25 +178,38 @@ bool job_has_script(const struct sandbox *sandbox, const struct sandbox_spec *sp
 	return !spec->script[0] || shows_same(sandbox->root, spec->script);
 }
 
+struct placing {
+	int tree;
+	int at;           /* the target, or -1 */
+	int dir;          /* that has the target, if at is -1 */
+	const char *name; /* of the target in dir */
+};
+
+/* Attaches a detached tree; for visit. Returns 0, or -1 with errno. */
+static int attach_tree(void *what)
+{
+	struct placing *placing = what;
+
+	return k_move_mount(placing->tree, placing->at);
+}
+
 /*
  * Attaches a detached tree at path of another namespace, in a directory created for it in a tmpfs of gojail's. Returns 0, or -1
  * with a fault.
  */
 static int attach_in_namespace(int mnt, int root, const char *path, int tree, struct fault *fault)
 {
-	struct visit visit = VISIT_NONE;
 	const char *name;
 	scoped_fd dir = open_own_parent(root, path, &name);
 	bool made = dir >= 0 && (mkdirat(dir, name, 0755) == 0 || errno == EEXIST);
 	scoped_fd at = made ? openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	struct placing placing = {.tree = tree, .at = at, .dir = -1};
 
 	if (at < 0)
 		return fault_set(fault, "cannot create %s in the jail: %s", path, strerror(errno));
-	if (visit_begin(&visit, fault) < 0)
-		return -1;
-	if (visit_enter(mnt) < 0 || k_move_mount(tree, at) < 0)
-		fault_set(fault, "cannot show %s in the jail: %s", path, strerror(errno));
-	return visit_end(&visit, fault) < 0 || fault->text[0] ? -1 : 0;
+	if (visit(mnt, attach_tree, &placing) == 0)
+		return 0;
+	return fault_set(fault, "cannot show %s in the jail: %s", path, strerror(errno));
 }
 
 int job_show_script(const struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec,
@@ -216,27 +229,31 @@ bool job_has_munge(const struct sandbox *sandbox, const struct jail *jail)
 	return !jail->munge.path[0] || lstat(jail->munge.path, &st) < 0 || !S_ISSOCK(st.st_mode) || shows_same(sandbox->root, jail->munge.path);
 }
 
-/* Replaces what is mounted on a file of the current namespace by a detached tree: nothing can be mounted on a file that is removed. Returns 0, or -1 with errno. */
-static int replace_mount(int dir, const char *name, int tree)
+/*
+ * Replaces what is mounted on a file by a detached tree, for visit: nothing can be mounted on a file that is removed. Returns 0, or -1 with
+ * errno.
+ */
+static int replace_mount(void *what)
 {
-	if (fchdir(dir) < 0 || (umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL))
+	struct placing *placing = what;
+
+	if (fchdir(placing->dir) < 0 || (umount2(placing->name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL))
 		return -1;
-	scoped_fd at = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	return at < 0 ? -1 : k_move_mount(tree, at);
+	scoped_fd at = openat(placing->dir, placing->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	return at < 0 ? -1 : k_move_mount(placing->tree, at);
 }
 
 int job_show_munge(const struct sandbox *sandbox, const struct jail *jail, struct fault *fault)
 {
-	struct visit visit = VISIT_NONE;
-	const char *name;
+	struct placing placing = {.at = -1};
 	scoped_fd tree = open_munge_tree(jail);
-	scoped_fd dir = tree < 0 ? -1 : open_own_parent(sandbox->root, jail->munge.path, &name);
+	scoped_fd dir = tree < 0 ? -1 : open_own_parent(sandbox->root, jail->munge.path, &placing.name);
 
+	placing.dir = dir;
+	placing.tree = tree;
 	if (dir < 0)
 		return fault_set(fault, "cannot open %s in the jail: %s", jail->munge.path, strerror(errno));
-	if (visit_begin(&visit, fault) < 0)
-		return -1;
-	if (visit_enter(sandbox->mnt) < 0 || replace_mount(dir, name, tree) < 0)
-		fault_set(fault, "cannot show %s in the jail: %s", jail->munge.path, strerror(errno));
-	return visit_end(&visit, fault) < 0 || fault->text[0] ? -1 : 0;
+	if (visit(sandbox->mnt, replace_mount, &placing) == 0)
+		return 0;
+	return fault_set(fault, "cannot show %s in the jail: %s", jail->munge.path, strerror(errno));
 }

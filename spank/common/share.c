@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Makes the directory of path, in the current namespace, the thread's working directory. Returns the last part of path, or NULL. */
+/* Makes the directory of path the working directory of the calling process, a visitor. Returns the last part of path, or NULL. */
 static const char *enter_parent(const char *path)
 {
 	char parent[GOJAIL_PATH_MAX + 64], *rest = NULL;
@@ -80,34 +80,42 @@ static int attach_shared(int tree, const char *path)
 	return attach_mount_at(tree, path);
 }
 
+struct showing {
+	struct shared *list;
+	int count;
+	struct fault *fault;
+};
+
+/* Attaches the trees of a list; for visit. Returns 0, or -1 with a fault. */
+static int attach_list(void *what)
+{
+	struct showing *showing = what;
+
+	umask(0);
+	for (int i = 0; i < showing->count; i++) {
+		struct shared *one = &showing->list[i];
+
+		if (one->tree < 0)
+			continue;
+		one->done = true;
+		if (attach_shared(one->tree, one->path) < 0)
+			return fault_set(showing->fault, "cannot show %s in the jail: %s", one->path, strerror(errno));
+	}
+	return 0;
+}
+
 int share_show(int mnt, int root, struct shared *list, int count, struct fault *fault)
 {
-	struct visit visit = VISIT_NONE;
+	struct showing showing = {list, count, fault};
 	bool found = false;
-	int result;
-	mode_t mask;
 
 	for (int i = 0; i < count; i++)
 		found = open_shared(root, &list[i], fault) || found;
-	result = fault->text[0] || (found && visit_begin(&visit, fault) < 0) ? -1 : 0;
-	if (found && result == 0) {
-		result = visit_enter(mnt);
-		mask = umask(0); /* the thread's own, as its directory is: see visit_enter */
-		for (int i = 0; i < count && result == 0; i++) {
-			if (list[i].tree < 0)
-				continue;
-			list[i].done = true;
-			result = attach_shared(list[i].tree, list[i].path);
-			if (result < 0)
-				fault_set(fault, "cannot show %s in the jail: %s", list[i].path, strerror(errno));
-		}
-		umask(mask);
-		if (result < 0)
-			fault_set(fault, "cannot enter the jail to show what is the job's own there: %s", strerror(errno));
-	}
+	if (found && !fault->text[0] && visit(mnt, attach_list, &showing) < 0)
+		fault_set(fault, "cannot enter the jail to show what is the job's own there: %s", strerror(errno));
 	for (int i = 0; i < count; i++)
 		close_fd(&list[i].tree);
-	return visit_end(&visit, fault) < 0 ? -1 : result;
+	return fault->text[0] ? -1 : 0;
 }
 
 /*
@@ -117,40 +125,47 @@ int share_show(int mnt, int root, struct shared *list, int count, struct fault *
 static int make_device(const char *path, const struct stat *st)
 {
 	const char *name = enter_parent(path);
-	mode_t mask;
-	int made;
 
 	if (!name)
 		return -1;
-	mask = umask(0); /* the thread's own, as its directory is: see visit_enter */
-	made = mknod(name, st->st_mode, st->st_rdev);
-	umask(mask);
-	if (made < 0)
+	if (mknod(name, st->st_mode, st->st_rdev) < 0)
 		return errno == EEXIST ? 0 : -1;
 	return fchownat(AT_FDCWD, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW);
 }
 
+struct devices {
+	const char *const *paths;
+	struct stat nodes[GOJAIL_GPU_NODES_MAX];
+	int count;
+	struct fault *fault;
+};
+
+/* Creates those of the devices that do not exist; for visit. Returns 0, or -1 with a fault. */
+static int make_devices(void *what)
+{
+	struct devices *devices = what;
+
+	umask(0);
+	for (int i = 0; i < devices->count; i++)
+		if (make_device(devices->paths[i], &devices->nodes[i]) < 0)
+			return fault_set(devices->fault, "cannot create %s in the jail: %s", devices->paths[i], strerror(errno));
+	return 0;
+}
+
 int share_devices(int mnt, int root, const char *const *paths, int count, struct fault *fault)
 {
-	struct stat nodes[GOJAIL_GPU_NODES_MAX], there;
-	struct visit visit = VISIT_NONE;
+	struct devices devices = {.paths = paths, .count = count, .fault = fault};
+	struct stat *node = devices.nodes, there;
 	bool all = true;
 
-	for (int i = 0; i < count; i++) {
-		if (stat(paths[i], &nodes[i]) < 0 || !(S_ISCHR(nodes[i].st_mode) || S_ISBLK(nodes[i].st_mode)))
+	for (int i = 0; i < count; i++, node++) {
+		if (stat(paths[i], node) < 0 || !(S_ISCHR(node->st_mode) || S_ISBLK(node->st_mode)))
 			return fault_set(fault, "device %s of the job does not exist; ask your administrator", paths[i]);
-		all = all && stat_in_root(root, paths[i], &there) && there.st_rdev == nodes[i].st_rdev;
+		all = all && stat_in_root(root, paths[i], &there) && there.st_rdev == node->st_rdev;
 	}
-	if (all)
+	if (all || visit(mnt, make_devices, &devices) == 0)
 		return 0;
-	if (visit_begin(&visit, fault) < 0)
-		return -1;
-	if (visit_enter(mnt) < 0)
-		fault_set(fault, "cannot enter the jail for the job's devices: %s", strerror(errno));
-	for (int i = 0; i < count && !fault->text[0]; i++)
-		if (make_device(paths[i], &nodes[i]) < 0)
-			fault_set(fault, "cannot create %s in the jail: %s", paths[i], strerror(errno));
-	return visit_end(&visit, fault) < 0 || fault->text[0] ? -1 : 0;
+	return fault_set(fault, "cannot enter the jail for the job's devices: %s", strerror(errno));
 }
 
 void share_remove_script(int parent, const char *path)
@@ -158,14 +173,24 @@ void share_remove_script(int parent, const char *path)
 	unlinkat(parent, strrchr(path, '/') + 1, AT_REMOVEDIR);
 }
 
+struct hiding {
+	int parent;
+	const char *name;
+};
+
+/* Unmounts and removes a directory; for visit. Returns 0, or -1 with errno. */
+static int unmount_and_remove(void *what)
+{
+	struct hiding *hiding = what;
+
+	return fchdir(hiding->parent) < 0 || umount2(hiding->name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 || rmdir(hiding->name) < 0 ? -1 : 0;
+}
+
 int share_hide(int mnt, int parent, const char *path, struct fault *fault)
 {
-	const char *name = strrchr(path, '/') + 1;
-	struct visit visit = VISIT_NONE;
+	struct hiding hiding = {parent, strrchr(path, '/') + 1};
 
-	if (visit_begin(&visit, fault) < 0)
-		return -1;
-	if (visit_enter(mnt) < 0 || fchdir(parent) < 0 || umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 || rmdir(name) < 0)
-		fault_set(fault, "cannot remove %s from the jail: %s", path, strerror(errno));
-	return visit_end(&visit, fault) < 0 || fault->text[0] ? -1 : 0;
+	if (visit(mnt, unmount_and_remove, &hiding) == 0)
+		return 0;
+	return fault_set(fault, "cannot remove %s from the jail: %s", path, strerror(errno));
 }

@@ -1,35 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* visit.h: moves the calling thread into another mount namespace for a while, and back. */
+/* visit.h: work in another mount namespace, which the caller itself never enters. */
 #ifndef GOJAIL_VISIT_H
 #define GOJAIL_VISIT_H
 
-#include "common/fault.h"
+#include <sys/types.h>
 
-#include <stdbool.h>
+/*
+ * Runs work in another mount namespace: in a child process that shares the caller's memory and descriptors and has its own namespaces,
+ * root, working directory, umask and identity. The caller is suspended, and stays where it is whatever fails: root must not go on in a
+ * jail because it cannot return from there. Returns what work returns, or -1 with errno if the child did not finish.
+ */
+int visit(int mnt, int (*work)(void *), void *what);
 
-struct visit {
-	int home;  /* the namespace that the thread came from; kept for the next visit, -1 before the first */
-	bool away; /* the thread is to go home */
-};
+/* The same in the caller's own namespace as that effective user, whose rights the caller then does not have to give back. */
+int visit_as_user(uid_t user, int (*work)(void *), void *what);
 
-#define VISIT_NONE         \
-	{                  \
-		.home = -1 \
-	}
-
-/* Opens the way back. Returns 0, or -1 with a fault where there is none, as in a chroot. */
-int visit_begin(struct visit *visit, struct fault *fault);
-
-/* Enters a mount namespace. Returns 0, or -1 with errno. */
-int visit_enter(int mnt);
-
-/* Goes home, whatever the thread's effective uid is. Returns 0, or -1 with a fault. */
-int visit_leave(struct visit *visit, struct fault *fault);
-
-/* Goes home for good. */
-int visit_end(struct visit *visit, struct fault *fault);
-
-/* Returns a detached copy of a mount of that namespace, or of its root as clone_root does (NULL), or -1; the thread is home again. */
-int visit_clone_mount(int mnt, const char *path, struct fault *fault);
+/* Returns a detached copy of a mount of that namespace, or of its root as clone_root does (NULL), or -1 with errno. */
+int visit_clone_mount(int mnt, const char *path);
 
 #endif

@@ -4,11 +4,11 @@
 #include "common/fd.h"
 #include "common/path.h"
 #include "common/syscalls.h"
+#include "common/visit.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <slurm/spank.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -56,21 +56,30 @@ int pmix_open_tmp(int root)
 	return open_in_root(root, PARENT, RESOLVE_NO_SYMLINKS);
 }
 
+struct removal {
+	int parent;
+	const char *name;
+};
+
+/* Removes the directory, for visit_as_user: without root's rights, whatever the user has put there. Returns 0. */
+static int remove_directory(void *what)
+{
+	struct removal *removal = what;
+	int entries = ENTRIES_MAX;
+
+	remove_tree(removal->parent, removal->name, DEPTH_MAX, &entries);
+	return 0;
+}
+
 void pmix_remove(const struct pmix *pmix, int tmp)
 {
-	const char *name = strrchr(pmix->path, '/') + 1;
-	int entries = ENTRIES_MAX;
-	uid_t self = geteuid();
+	struct removal removal = {tmp, strrchr(pmix->path, '/') + 1};
 	struct stat there, here;
 
-	if (fstatat(tmp, name, &there, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(tmp, removal.name, &there, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	if (lstat(pmix->path, &here) == 0 && is_same_file(&here, &there))
 		return; /* the jail shows the node's /tmp */
-	/* Without root's rights, whatever the user has put there. */
-	if (k_seteuid(pmix->user) == 0)
-		remove_tree(tmp, name, DEPTH_MAX, &entries);
-	if (k_seteuid(self) < 0)
-		slurm_error("gojail: cannot become user %u again: %s", (unsigned)self, strerror(errno));
+	visit_as_user(pmix->user, remove_directory, &removal);
 	mkdir(pmix->path, 0700);
 }

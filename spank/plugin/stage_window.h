@@ -4,25 +4,25 @@
 #define GOJAIL_STAGE_WINDOW_H
 
 #include "common/fault.h"
-#include "common/visit.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
 
 struct stage_window {
-	struct visit visit;
+	int home;      /* the namespace that the thread came from; kept for the next time, -1 before the first */
+	bool open;     /* the thread is in the stage, or could not leave it */
 	pid_t process; /* that is in the stage; 0: not yet known */
 };
 
-#define STAGE_WINDOW_CLOSED         \
-	{                           \
-		.visit = VISIT_NONE \
+#define STAGE_WINDOW_CLOSED \
+	{                   \
+		.home = -1  \
 	}
 
 /*
  * Enters a stage: that of the job, the host's system directories and the jail's data directories, with the job's own /tmp,
  * /dev/shm, /dev/pts and user mounts; or that of the jail, without the latter: enough for an error message to reach the
- * user's file. Returns 0, or -1 with a fault.
+ * user's file. Returns 0, or -1 with a fault: the thread is where it was, and where there is no way back, as in a chroot, it does not go.
  */
 int stage_window_open(struct stage_window *window, int stage, struct fault *fault);
 
@@ -33,7 +33,10 @@ int stage_window_open(struct stage_window *window, int stage, struct fault *faul
  */
 bool stage_window_is_elsewhere(const struct stage_window *window);
 
-/* Leaves the stage, where this process is in it. Returns 0, or -1 with a fault. */
+/*
+ * Leaves the stage if this process is in it, whatever the thread's effective uid is. Returns 0, or -1 with a fault: the thread is in the stage
+ * then, where root runs nothing of the jail's, and the next call tries again.
+ */
 int stage_window_leave(struct stage_window *window, struct fault *fault);
 
 /* Leaves the stage for good, in whatever process. Returns 0, or -1 with a fault. */

@@ -124,7 +124,7 @@ static void enter_stage_for_fault(struct step *step, const struct jail *jail, co
 	struct fault ignored = {0};
 	struct record zygote;
 
-	if (step->fault.silent || step->window.visit.away)
+	if (step->fault.silent || step->window.open)
 		return; /* away: it is there */
 	sandbox_name(name, jail, spec);
 	if ((step->sandbox.stage < 0 ? storage_await(&step->node, jail, until, &ignored) :

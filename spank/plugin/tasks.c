@@ -76,17 +76,12 @@ static int begin_forks(struct step *step, bool tasks_of_root)
 
 void tasks_prepare(struct step *step, spank_t sp)
 {
-	uid_t user;
-
-	if (step->sandbox.mnt >= 0 || step->window.visit.away)
+	if (step->sandbox.mnt >= 0 || step->window.open)
 		leave_stage(step);
 	if (step_is_jailed(step))
 		x11_read(&step->x11, sp);
 	/* The last thing before the tasks are forked. An earlier plugin may see to it that task_post_fork is not called. */
-	if (spank_get_item(sp, S_JOB_UID, &user) != ESPANK_SUCCESS)
-		fault_set(&step->fault, "cannot get the user of the job from Slurm");
-	else
-		begin_forks(step, user == 0);
+	begin_forks(step, geteuid() == 0); /* the tasks are root's, or leave_stage could not become the user again */
 }
 
 void task_enter(struct step *step)

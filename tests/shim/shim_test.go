@@ -5,6 +5,7 @@
 package shim
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -59,7 +60,7 @@ func buildHost(t *testing.T) host {
 		require.NoError(t, err, "%s", out)
 	}
 	compile(append([]string{"-shared", "-fvisibility=hidden", "-o", h.plugin}, listSources(t)...)...)
-	compile("-rdynamic", "-o", h.program, "host/host.c", "-ldl")
+	compile("-rdynamic", "-o", h.program, "host/host.c", "host/faults.c", "-ldl")
 	return h
 }
 
@@ -227,6 +228,16 @@ host = []
 	t.Cleanup(func() { endRecorded(t, filepath.Join(h.dir, "state/jails/debian/zygote")) })
 	// The spool's place in the jail.
 	require.NoError(t, os.MkdirAll(filepath.Join(root, h.dir, "spool"), 0o755))
+}
+
+// addJail adds another jail of the same root to the configuration.
+func (h host) addJail(t *testing.T, name string) {
+	t.Helper()
+	file, err := os.OpenFile(filepath.Join(h.dir, "gojail.toml"), os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = fmt.Fprintf(file, "[jail.%s]\nroot = %q\nslurm = false\nhost = []\n", name, filepath.Join(h.dir, "root"))
+	require.NoError(t, errors.Join(err, file.Close()))
+	t.Cleanup(func() { endRecorded(t, filepath.Join(h.dir, "state/jails", name, "zygote")) })
 }
 
 // The whole way of a step into a jail and back, with the real launcher and library.

@@ -11,6 +11,9 @@
  *   HOST_SCRIPT    path of the batch script
  *   HOST_ARG1, HOST_ARG2   plugstack.conf arguments
  *
+ * The call "place" prints where the process is: "at home", or what differs from the start: the namespace, which is the jail's or the
+ * stage's, the root, the effective user, the mask. "as_user" is user_init as Slurm calls it. "make" creates the directories of HOST_MAKE,
+ * separated by ';', as Slurm does between two hooks. "counted" prints how many calls can fail (faults.c).
  * The call "judge" reads values of --jail-mount, a line each, and prints a result for each.
  * It prints "CALL rc" for each call and, in task, the jail's /marker.
  */
@@ -20,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +31,44 @@
 #include <slurm/spank.h>
 
 #define EXPORT __attribute__((visibility("default")))
+
+extern int faults_counted;
+
+static struct place {
+	struct stat namespace, root;
+	uid_t user;
+	mode_t mask;
+} home;
+
+static struct place find_place(void)
+{
+	struct place place = {.user = geteuid(), .mask = umask(0)};
+
+	umask(place.mask);
+	stat("/proc/thread-self/ns/mnt", &place.namespace);
+	stat("/", &place.root);
+	return place;
+}
+
+static void print_place(void)
+{
+	struct place now = find_place();
+
+	printf("at");
+	if (access("/marker", F_OK) == 0)
+		printf(" JAIL");
+	else if (now.namespace.st_ino != home.namespace.st_ino)
+		printf(" stage");
+	else if (now.root.st_ino != home.root.st_ino || now.root.st_dev != home.root.st_dev)
+		printf(" CHROOT");
+	else
+		printf(" home");
+	if (now.user != home.user)
+		printf(" as user %u", now.user);
+	if (now.mask != home.mask)
+		printf(" with mask %o", now.mask);
+	printf("\n");
+}
 
 static struct spank_option *options[8];
 static int noptions, quiet;
@@ -214,10 +256,32 @@ static void task(void *plugin)
 		marker = fopen("/marker", "r");
 		if (marker && fgets(line, sizeof(line), marker))
 			printf("marker %s", line);
+		else
+			printf("task OUTSIDE\n");
 		fflush(stdout);
 		_exit(0);
 	}
 	waitpid(child, NULL, 0);
+}
+
+static void make_directories(void)
+{
+	char *paths = strdup(fact("HOST_MAKE", "")), *rest = paths, *one;
+
+	while ((one = strsep(&rest, ";")) && *one)
+		mkdir(one, 0755);
+	free(paths);
+}
+
+/* Calls user_init as Slurm does, as the user. */
+static void user_init(void *plugin)
+{
+	if (seteuid(5001) < 0)
+		exit(3);
+	hook(plugin, "user_init");
+	print_place();
+	if (seteuid(0) < 0)
+		exit(3);
 }
 
 int main(int argc, char **argv)
@@ -230,6 +294,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	home = find_place();
 	while ((name = strsep(&rest, ","))) {
 		if (strcmp(name, "options") == 0)
 			give_options();
@@ -237,6 +302,14 @@ int main(int argc, char **argv)
 			judge(plugin);
 		else if (strcmp(name, "task") == 0)
 			task(plugin);
+		else if (strcmp(name, "make") == 0)
+			make_directories();
+		else if (strcmp(name, "as_user") == 0)
+			user_init(plugin);
+		else if (strcmp(name, "place") == 0)
+			print_place();
+		else if (strcmp(name, "counted") == 0)
+			printf("counted %d\n", faults_counted);
 		else if (strcmp(name, "environment") == 0)
 			printf("SLURM_JAIL=%s SLURM_JAIL_MOUNT=%s\nSLURM_JAIL_ROOT=%s\n", fact("SLURM_JAIL", ""),
 			       fact("SLURM_JAIL_MOUNT", ""), fact("SLURM_JAIL_ROOT", ""));
