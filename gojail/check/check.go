@@ -85,6 +85,7 @@ type Node struct {
 	Accounts *site.Accounts
 	passwdIn string // path of the node's passwd(5); "": /etc/passwd
 	rootIn   string // directory below which the settings of PAM and systemd are; "": /
+	lastPID  string // path of the setting that checkPIDs opens; "": the kernel's
 }
 
 // path returns the path of a file of PAM or systemd.
@@ -161,6 +162,7 @@ func (c *checker) checkNode() bool {
 	}
 	c.checkConfiguration()
 	c.checkScratch()
+	c.checkPIDs()
 	c.checkSlurm()
 	return able // otherwise each jail would report the kernel's fault again
 }

@@ -135,6 +135,8 @@ var spoiled = map[string]struct {
 		os.Remove(n.State)
 		n.writeFile(t, "state", "", 0o600)
 	}, "not a directory"},
+	"no PIDs but from 1": {func(t *testing.T, n *checkedNode) { n.lastPID = n.dir + "/none" },
+		"/none: no such file or directory; the PIDs of each job count from 1, "},
 	"open scratch": {func(t *testing.T, n *checkedNode) {
 		require.NoError(t, os.Mkdir(n.dir+"/scratch", 0o755))
 		require.NoError(t, os.Chmod(n.dir+"/scratch", 0o777))

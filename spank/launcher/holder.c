@@ -7,6 +7,7 @@
 #include "common/scm.h"
 #include "common/syscalls.h"
 #include "launcher/assemble.h"
+#include "launcher/first_pid.h"
 #include "launcher/job_stage.h"
 #include "launcher/request.h"
 #include "launcher/userns.h"
@@ -92,8 +93,8 @@ static int receive_request(int talk, struct gojail_request *request, struct goja
 
 /*
  * Enters the job's PID namespace, or a new one, which only the children of a process do: goes on as a child of the zygote, which
- * reaps it. In a new namespace it is process 1, and what the job leaves behind becomes its child, which the kernel reaps
- * (SIG_IGN).
+ * reaps it. In a new namespace it is process 1, which decides how PIDs go on, and what the job leaves behind becomes its child, which the
+ * kernel reaps (SIG_IGN).
  */
 static int enter_pid_namespace(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
@@ -110,6 +111,8 @@ static int enter_pid_namespace(const struct gojail_request *request, const struc
 		_exit(0);
 	setsid();
 	signal(SIGCHLD, SIG_IGN);
+	if (getpid() == 1)
+		first_pid_apply(ZYGOTE_PROC_FD);
 	return 0;
 }
 

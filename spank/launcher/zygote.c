@@ -5,6 +5,7 @@
 #include "common/fd.h"
 #include "common/scm.h"
 #include "common/syscalls.h"
+#include "launcher/first_pid.h"
 #include "launcher/holder.h"
 #include "launcher/keeper.h"
 #include "launcher/remote.h"
@@ -91,6 +92,7 @@ static void close_keepers(const struct zygote *zygote)
 /* Forks a holder for a caller. */
 static void fork_holder(const struct zygote *zygote, int talk)
 {
+	first_pid_advance();
 	if (fork() == 0) {
 		close_keepers(zygote);
 		close(ZYGOTE_SOCKET_FD); /* both ends of the pipe stay open: writing causes no SIGPIPE when the zygote has ended */
@@ -109,6 +111,7 @@ static void fork_spare(struct zygote *zygote)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return;
+	first_pid_advance();
 	child = fork();
 	if (child == 0) {
 		close(pair[0]);
@@ -191,6 +194,7 @@ void serve_as_zygote(const struct origin *origin)
 	signal(SIGCHLD, SIG_IGN); /* holders are reaped by the kernel */
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		; /* and those that ended before */
+	first_pid_begin();
 	if (pipe2(zygote.requests, O_CLOEXEC | O_NONBLOCK) < 0)
 		_exit(1);
 	fork_keeper(&zygote, origin);

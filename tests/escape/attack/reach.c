@@ -61,16 +61,18 @@ void each_pid(void (*f)(pid_t))
 	own[0] = getpid();
 	own[1] = getppid(); // who runs the attacks
 	own[2] = 1;
-	// The kernel's default pid_max is 32768; in a namespace, since Linux 6.14, it is 4 million, and numbers go up one by one.
+	// The kernel's default pid_max is 32768. The PIDs of a job begin somewhere below 4 million, and go up one by one.
 	pid_t newest = fork();
 	if (newest == 0)
 		_exit(0);
 	if (newest > 0)
 		waitpid(newest, NULL, 0);
-	pid_t last = newest > 40000 ? newest : 40000;
-	for (pid_t pid = 2; pid <= last; pid++)
+	for (pid_t pid = 2; pid <= 40000 || pid <= newest; pid++) {
+		if (pid == 40001 && newest > 80000)
+			pid = newest - 40000;
 		if (pid != own[0] && pid != own[1])
 			f(pid);
+	}
 }
 
 const char *victim_of(pid_t pid)
