@@ -94,6 +94,7 @@ type Jail struct {
 	ShmSize    int64  // bytes; 0: unlimited
 	Data       []string
 	Host       []string
+	Identity   bool // files that tell which machine this is are the node's
 	Local      []string
 	Devices    []string
 	CDI        []string // names of CDI devices

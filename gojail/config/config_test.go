@@ -54,7 +54,7 @@ func TestParseConfigFillsInDefaults(t *testing.T) {
 	assert.Equal(t, Login{false, nil, 10 * time.Minute}, c.Login)
 	assert.Equal(t, &Jail{
 		Name: "a", Root: "/j", Options: []string{"nosuid", "nodev"}, Slurm: true, Tmp: "disk",
-		Host: []string{"/etc/resolv.conf", "/etc/hosts"},
+		Host: []string{"/etc/resolv.conf", "/etc/hosts"}, Identity: true,
 		Isolation: Isolation{
 			Namespaces: namespaceKinds, HidePID: true, Cgroups: CgroupsJob, Abstract: AbstractNode, NoNewPrivs: true, Capabilities: defaultCapabilities,
 			Seccomp: SeccompDefault,

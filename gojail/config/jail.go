@@ -72,7 +72,7 @@ func (s *source) parseJail(name string, f *fileJail, store string) (*Jail, error
 	j := &Jail{
 		Name: name, Root: *f.Root, Readonly: f.Readonly, Options: f.Options,
 		Users: f.Users, Groups: f.Groups, Slurm: f.Slurm == nil || *f.Slurm, Tmp: TmpDisk,
-		Data: f.Data, Host: f.Host, Local: f.Local, Devices: f.Devices, CDI: f.CDI,
+		Data: f.Data, Host: f.Host, Identity: f.Identity == nil || *f.Identity, Local: f.Local, Devices: f.Devices, CDI: f.CDI,
 		Mounts: f.Mounts, UserMounts: f.UserMounts,
 	}
 	var errs []error

@@ -61,6 +61,7 @@ type fileJail struct {
 	ShmSize    *string    `toml:"shm_size"`
 	Data       []string   `toml:"data"`
 	Host       []string   `toml:"host"`
+	Identity   *bool      `toml:"identity"`
 	Local      []string   `toml:"local"`
 	Devices    []string   `toml:"devices"`
 	CDI        []string   `toml:"cdi"`

@@ -39,8 +39,8 @@ func MissingTargets(c *config.Config, j *config.Jail, v *plan.View, root int) ([
 	return missing, nil
 }
 
-// MakeTargets creates the missing targets on the jail's storage and returns them. Nodes take turns (flock
-// on ROOT/.gojail.lock).
+// MakeTargets creates the missing targets on the jail's storage and returns them, and a machine ID for the node's to be
+// mounted on, which a jail may lack. Nodes take turns (flock on ROOT/.gojail.lock).
 func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.Time) ([]plan.Target, error) {
 	root, err := node.OpenJail(j)
 	if err != nil {
@@ -48,11 +48,14 @@ func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.T
 	}
 	defer unix.Close(root)
 	missing, err := MissingTargets(c, j, v, root)
-	if err != nil || len(missing) == 0 {
-		return nil, err
+	if err != nil || j.Writable != "" {
+		return nil, err // the template has them in an overlay
 	}
-	if j.Writable != "" {
-		return nil, nil // the template has them in an overlay
+	if j.Identity && !node.IsImage(root) && node.LacksMachineID(root) {
+		missing = append(missing, plan.Target{Path: node.MachineID})
+	}
+	if len(missing) == 0 {
+		return nil, nil
 	}
 	if node.IsImage(root) {
 		return nil, fmt.Errorf("jail %s: %s is an image and lacks %d mount targets, such as the %s; %s",

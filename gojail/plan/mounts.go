@@ -155,6 +155,28 @@ func planHostFiles(j *config.Jail, facts *node.HostFacts) []specs.Mount {
 	return mounts
 }
 
+// planIdentityMounts plans the mounts of the files that tell which machine this is, without those that other mounts of
+// the jail bring.
+func planIdentityMounts(facts *node.HostFacts, others [][]specs.Mount) []specs.Mount {
+	var mounts []specs.Mount
+	for _, file := range facts.Identity {
+		if Inside(slices.Concat(others...), file.Path) {
+			continue
+		}
+		m := Bind(file.Path, "bind", "ro", "nosuid", "nodev", "noexec")
+		m.Source = file.Source
+		mounts = append(mounts, m)
+	}
+	return mounts
+}
+
+func destinations(mounts []specs.Mount) (paths []string) {
+	for _, m := range mounts {
+		paths = append(paths, m.Destination)
+	}
+	return paths
+}
+
 // planCommandMounts plans the mount of the gojail command for users, mainly for `gojail net check`.
 func planCommandMounts(facts *node.HostFacts) []specs.Mount {
 	if facts.Command == "" {

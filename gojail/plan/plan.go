@@ -6,6 +6,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
@@ -24,18 +25,21 @@ var (
 	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
+// deviceLinks are the links of /dev.
+var deviceLinks = []Link{
+	{"/dev/fd", "/proc/self/fd"},
+	{"/dev/stdin", "/proc/self/fd/0"},
+	{"/dev/stdout", "/proc/self/fd/1"},
+	{"/dev/stderr", "/proc/self/fd/2"},
+	{"/dev/ptmx", "pts/ptmx"},
+}
+
 // Jail returns the view of a jail, without the mounts of each sandbox (OwnMounts). It is pure: the node's
 // state comes in as facts.
 func Jail(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, error) {
 	v := &View{
 		RootOptions: j.Options,
-		Links: []Link{
-			{"/dev/fd", "/proc/self/fd"},
-			{"/dev/stdin", "/proc/self/fd/0"},
-			{"/dev/stdout", "/proc/self/fd/1"},
-			{"/dev/stderr", "/proc/self/fd/2"},
-			{"/dev/ptmx", "pts/ptmx"},
-		},
+		Links:       slices.Clone(deviceLinks),
 		Spec: &specs.Spec{
 			Version: specs.Version,
 			Root:    &specs.Root{Path: j.Root, Readonly: j.Readonly || facts.Image},
@@ -64,10 +68,13 @@ func Jail(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, error
 	if j.Slurm {
 		lists = append(lists, planSlurmMounts(c, facts)) // slurm.conf, the commands, their libraries, munge
 		v.Links = append(v.Links, planCacheLinks(&c.Slurm)...)
-		v.Links = append(v.Links, planOptionalLinks(facts)...)
+		v.Links = append(v.Links, planOptionalLinks(facts.Optional)...)
 	}
+	identity := planIdentityMounts(facts, lists)
+	v.Links = append(v.Links, planOptionalLinks(destinations(identity))...)
 	lists = append(lists,
 		planCDIMounts(facts, lists), // what CDI files add, if nothing above has it
+		identity,                    // files that tell which machine this is, likewise
 		planSpoolMounts(c),          // the mount point of batch scripts
 	)
 	taken := map[string]bool{}

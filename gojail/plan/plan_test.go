@@ -77,6 +77,10 @@ func planFacts() *node.HostFacts {
 			"/etc/hosts": true, "/etc/resolv.conf": true, "/etc/slurm": true, "/opt/slurm": true,
 			"/run/munge": true, "/var/spool/slurmd": true, "/usr/bin": true, "/usr/lib/slurm": true, "/plugins/gojail": true,
 		},
+		Identity: []node.IdentityFile{
+			{Path: "/etc/machine-id", Source: "/etc/machine-id"}, {Path: "/var/lib/dbus/machine-id", Source: "/etc/machine-id"},
+			{Path: "/scratch/hostid", Source: "/etc/hostid"}, // in a mount of the jail
+		},
 		VarTmp:      true,
 		LinkTargets: map[string]string{"/etc/resolv.conf": "/run/systemd/resolve/stub-resolv.conf"},
 		Devices:     []node.Device{{Path: "/dev/nvidia-caps", Rdev: 0}, {Path: "/dev/nvidia-caps/cap1", Rdev: 7}, {Path: "/dev/nvidia0", Rdev: 8}},
@@ -125,6 +129,8 @@ func TestPlanJail(t *testing.T) {
 /plugins/gojail/spank_gojail.so bind = rbind,ro,nosuid,nodev
 /usr/lib/libreadline.so.8 bind = rbind,ro,nosuid,nodev
 /run/munge/munge.socket.2 bind /dev/null bind,ro,nosuid,nodev,noexec
+/etc/machine-id bind = bind,ro,nosuid,nodev,noexec
+/var/lib/dbus/machine-id bind /etc/machine-id bind,ro,nosuid,nodev,noexec
 /var/spool/slurmd tmpfs tmpfs mode=755,nosuid,nodev
 /dev/null c 1:3
 /dev/zero c 1:5
@@ -137,6 +143,8 @@ func TestPlanJail(t *testing.T) {
 /dev/stdout -> /proc/self/fd/1
 /dev/stderr -> /proc/self/fd/2
 /dev/ptmx -> pts/ptmx
+/run/gojail/optional/etc:machine-id -> /etc/machine-id
+/run/gojail/optional/var:lib:dbus:machine-id -> /var/lib/dbus/machine-id
 `, lines(v))
 	assert.Equal(t, []string{"nosuid", "nodev"}, v.RootOptions)
 	assert.Equal(t, "/srv/jails/debian", v.Spec.Root.Path)

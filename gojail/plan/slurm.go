@@ -56,11 +56,11 @@ func planSpoolMounts(c *config.Config) []specs.Mount {
 	return mounts
 }
 
-// planOptionalLinks returns links that name the libraries that a step with --jail-root=range does not
+// planOptionalLinks returns links that name the files of the node that a step with --jail-root=range does not
 // get, so that a package can install them: a mounted file cannot be replaced.
-func planOptionalLinks(facts *node.HostFacts) []Link {
+func planOptionalLinks(paths []string) []Link {
 	var links []Link
-	for _, path := range facts.Optional {
+	for _, path := range paths {
 		links = append(links, Link{filepath.Join(contract.OptionalDir, strings.ReplaceAll(path[1:], "/", ":")), path})
 	}
 	return links

@@ -215,6 +215,7 @@ func TestKeyChangesWithTheTemplateOnly(t *testing.T) {
 		"slurm":    func(c *config.Config, j *config.Jail) { j.Slurm = true },
 		"data":     func(c *config.Config, j *config.Jail) { j.Data = nil },
 		"host":     func(c *config.Config, j *config.Jail) { j.Host = nil },
+		"identity": func(c *config.Config, j *config.Jail) { j.Identity = !j.Identity },
 		"local":    func(c *config.Config, j *config.Jail) { j.Local = nil },
 		"device":   func(c *config.Config, j *config.Jail) { j.Devices = []string{"/dev/null"} },
 		"hidepid":  func(c *config.Config, j *config.Jail) { j.Isolation.HidePID = !j.Isolation.HidePID },

@@ -85,6 +85,7 @@ munge = %s
 [jail.` + editedJail + `]
 root  = %s
 slurm = false
+identity = false
 tmp   = "tmpfs"
 namespaces = ["pid", "ipc", "uts"]
 `
