@@ -37,7 +37,8 @@ type Finding struct {
 	// about space that their files may take.
 	Content bool
 	// Silent reports that the jail's storage does not answer, Unfinished that it answers too slowly for
-	// the check, and Stale that a template has another root than the next job will.
+	// the check, and Stale that the next job replaces the template: it has another root, or its zygote does not
+	// answer.
 	Silent, Unfinished, Stale bool
 
 	Version string // of the store, that the jail's template has; "": not known

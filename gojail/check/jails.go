@@ -116,6 +116,7 @@ func (r *round) checkInBackground(c *jailCheck, isNeeded func(*config.Jail, *pro
 		}
 	}
 	one.checkTemplate(c.Jail, c.root())
+	one.checkZygote(c.Jail)
 }
 
 // reportJail waits for the findings about a jail, and reports them.

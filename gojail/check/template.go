@@ -4,7 +4,10 @@ package check
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -32,6 +35,41 @@ func (c *checker) checkTemplate(j *config.Jail, root *probe) {
 		c.report(Finding{Level: Warn, Subject: "jail " + j.Name, Stale: true, Remedy: remedy + j.Name,
 			Found: "its template on this node has another root, " + id + ", than " + j.Root + ", which leads to " + root.id})
 	}
+}
+
+// zygotePatience is the time that a zygote has to answer.
+const zygotePatience = 2 * time.Second
+
+// checkZygote reports a zygote that lives and does not answer. It is a warning: the next job replaces it, and on a node without free CPU
+// time or memory, which users can cause, a slow answer looks the same.
+func (c *checker) checkZygote(j *config.Jail) {
+	if _, err := os.Lstat(c.node.State); err != nil {
+		return // the first job creates it
+	}
+	s, err := state.OpenState(c.node.State)
+	if err != nil {
+		return // checkState reports it
+	}
+	template, err := s.Template(j.Name)
+	if err != nil {
+		return
+	}
+	err = s.ProbeZygote(j.Name, zygotePatience)
+	if again, ended := s.Template(j.Name); errors.Is(err, state.ErrStuck) && ended == nil && again.PID == template.PID {
+		c.report(Finding{Level: Warn, Subject: "jail " + j.Name, Stale: true, Remedy: "to replace it now: gojail reload " + j.Name,
+			Found: fmt.Sprintf("%v (process %d, %s)", err, template.PID, describeProcess(template.PID))})
+	}
+}
+
+// describeProcess returns the state of a process as proc_pid_status(5) has it, such as "T (stopped)".
+func describeProcess(pid int) string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return "ended"
+	}
+	_, rest, _ := strings.Cut(string(text), "\nState:\t")
+	state, _, _ := strings.Cut(rest, "\n")
+	return "state " + state
 }
 
 // identifyTemplate returns what a jail's template has as its root, or "" where it has no template, or one

@@ -57,6 +57,7 @@ const (
 	EndedDir        = "ended"
 	LockFile        = "lock"
 	ZygoteRecord    = "zygote"
+	ZygoteSocket    = "socket"
 	SlurmdRecord    = "slurmd"
 	TemplateSpec    = "config.json"
 	StorageSocket   = "storage.sock"

@@ -57,6 +57,7 @@ func TestContractConstants(t *testing.T) {
 		"GOJAIL_LOCK":                fmt.Sprintf("%q", LockFile),
 		"GOJAIL_ZYGOTE":              fmt.Sprintf("%q", ZygoteRecord),
 		"GOJAIL_TEMPLATE_SPEC":       fmt.Sprintf("%q", TemplateSpec),
+		"GOJAIL_SOCKET":              fmt.Sprintf("%q", ZygoteSocket),
 		"GOJAIL_STORAGE_SOCKET":      fmt.Sprintf("%q", StorageSocket),
 		"GOJAIL_IDENTITY":            fmt.Sprintf("%q", IdentityFile),
 		"GOJAIL_VERSION_FILE":        fmt.Sprintf("%q", VersionFile),

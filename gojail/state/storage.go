@@ -42,40 +42,62 @@ func (s *State) Identity(jail string) string {
 // root still leads to the root of the template. It touches no storage itself. The answer is a word (ok, stale,
 // switched, failed, silent) and, but for ok, the reason. An error means that there is no answer.
 func (s *State) ProbeStorage(jail string, patience time.Duration) (verdict, reason string, err error) {
-	dir, err := os.Open(s.JailDir(jail))
+	fd, err := s.connectTo(jail, contract.StorageSocket, patience+time.Second)
 	if err != nil {
-		return "", "", err
-	}
-	defer dir.Close()
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return "", "", err
+		return "", "", describeStuck(err, "the process that asks the storage (gojail-keeper)")
 	}
 	defer unix.Close(fd)
-	// The address of a socket has at most 107 bytes (unix(7)).
-	address := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), contract.StorageSocket)
-	limit := unix.NsecToTimeval((patience + time.Second).Nanoseconds())
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
-		return "", "", err
-	}
-	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: address}); err != nil {
-		return "", "", err
-	}
 	var request bytes.Buffer
 	binary.Write(&request, binary.NativeEndian, storageRequest{contract.Version, 0, uint32(patience.Milliseconds())})
 	if err := unix.Sendto(fd, request.Bytes(), unix.MSG_NOSIGNAL, nil); err != nil {
 		return "", "", err
 	}
-	return readStorageReply(fd)
+	verdict, reason, err = readStorageReply(fd)
+	return verdict, reason, describeStuck(err, "the process that asks the storage (gojail-keeper)")
+}
+
+// connectTo connects to a socket of a jail. Each call on it, and the connection, ends with EAGAIN after the timeout.
+func (s *State) connectTo(jail, name string, timeout time.Duration) (int, error) {
+	dir, err := os.Open(s.JailDir(jail))
+	if err != nil {
+		return -1, err
+	}
+	defer dir.Close()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	limit := unix.NsecToTimeval(timeout.Nanoseconds())
+	err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
+	if err == nil {
+		// Also the limit of connect(2), while the queue is full.
+		err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit)
+	}
+	if err == nil { // the address of a socket has at most 107 bytes (unix(7))
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)})
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// ErrStuck means that a process of a template lives and does not answer: it is stopped, frozen, or hangs in the kernel.
+var ErrStuck = errors.New("does not answer; the next step that needs it replaces it")
+
+// describeStuck replaces the error of a timeout.
+func describeStuck(err error, process string) error {
+	if errors.Is(err, unix.EAGAIN) {
+		return fmt.Errorf("%s %w", process, ErrStuck)
+	}
+	return err
 }
 
 func readStorageReply(fd int) (verdict, reason string, err error) {
 	var reply storageReply
 	buffer := make([]byte, binary.Size(reply)+1)
 	n, err := unix.Read(fd, buffer)
-	if err == unix.EAGAIN {
-		return "", "", errors.New("the process that asks the storage (gojail-keeper) does not answer; the next step that needs it replaces it")
-	}
 	if err != nil {
 		return "", "", err
 	}

@@ -118,28 +118,33 @@ static int count_sandboxes(int job, struct fault *fault)
 			 count);
 }
 
+static int fault_ending_zygote(const struct jail *jail, struct fault *fault)
+{
+	return fault_set(fault, "the zygote of jail \"%s\" ended each time a sandbox was requested; ask your administrator "
+				"to run: gojail check",
+			 jail->name);
+}
+
 /*
  * Connects to the zygote, which may be replaced meanwhile (gojail reload, a new configuration), and notes its template for the sandbox of that
- * name. Returns a socket, or -1 with a fault.
+ * name. Returns a socket, ZYGOTE_STUCK, or -1 with a fault.
  */
-static int connect_to_zygote(const struct node *node, const struct jail *jail, int job, const char *name, int64_t until, struct fault *fault)
+static int connect_to_zygote(const struct node *node, const struct jail *jail, int job, const char *name, int64_t until,
+			     struct record *zygote, struct fault *fault)
 {
-	struct record zygote;
-
 	for (int attempt = 0; attempt < 5; attempt++) {
-		if (zygote_find_or_start(node, jail, until, &zygote, fault) < 0)
+		if (zygote_find_or_start(node, jail, until, zygote, fault) < 0)
 			return -1;
 		storage_note_template(node, jail->name, job, name);
-		int talk = zygote_connect(node, jail->name, GOJAIL_SOCKET, until, fault);
+		int talk = zygote_connect(node, jail->name, GOJAIL_SOCKET, zygote_find_deadline(zygote, until), fault);
 		if (talk != ZYGOTE_GONE)
 			return talk;
 		clock_pause_ms(1);
 		/* A launcher was killed between the sockets and the record: nobody serves what the record's zygote had. */
-		if (attempt > 1 && zygote_replace(node, jail, &zygote, until, fault) < 0)
+		if (attempt > 1 && zygote_replace(node, jail, zygote, until, fault) < 0)
 			return -1;
 	}
-	return fault_set(fault, "the zygote of jail \"%s\" ended each time a sandbox was requested; ask your administrator to run: gojail check",
-			 jail->name);
+	return fault_ending_zygote(jail, fault);
 }
 
 /* Adds a namespace that the job has, for the holder to enter. Returns 0, or -1 with a fault. */
@@ -236,8 +241,32 @@ static int fault_ended(const struct sandbox_spec *spec, struct fault *fault)
 	return fault_set(fault, "job %s has just ended", spec->job);
 }
 
+/* Collects what the holder is to attach and to enter. Returns 0, or -1 with a fault. */
+static int collect_trees(const struct node *node, const struct site *site, const struct jail *jail,
+			 const struct sandbox_spec *spec, int job, const struct sandbox_go *go, struct gojail_request *request,
+			 struct gojail_tree *trees, bool *net_made, struct fault *fault)
+{
+	if (collect_job_mounts(node, site, jail, spec, job, request, trees, fault) < 0 ||
+	    (go && go->trees(spec, trees, &request->ntrees, fault) < 0) ||
+	    request_net(node, spec, request, trees, net_made, fault) < 0)
+		return -1;
+	return request_namespaces(jail, job, request, trees, fault);
+}
+
+/* Sets the fault after zygotes that did not give a holder, of which the last one is stuck or gone. Returns -1. */
+static int fault_no_holder(const struct jail *jail, int asked, struct fault *fault)
+{
+	if (asked == ZYGOTE_GONE)
+		return fault_ending_zygote(jail, fault);
+	return fault_set(fault, "the zygote of jail \"%s\" did not answer in time; is the node out of CPU time or memory? "
+				"Try again, or ask your administrator to run: gojail check",
+			 jail->name);
+}
+
 /* The zygote's child could not make the sandbox: the template may be to blame. */
 #define NOT_MADE (-2)
+
+#define ZYGOTE_ATTEMPTS 3
 
 /*
  * Builds the sandbox, from the request to the record. Returns 0, or -1 or NOT_MADE with a fault; a holder without a record ends by
@@ -249,25 +278,29 @@ static int build_and_record(struct sandbox *sandbox, const struct node *node, co
 {
 	char name[SANDBOX_NAME_MAX + 1];
 	bool net_made = false;
-	struct record holder = {0};
+	struct record holder = {0}, zygote;
 	int asked = ZYGOTE_GONE;
 	scoped_fd talk = -1;
+	int64_t answer_by;
 
 	sandbox_name(name, jail, spec);
-	for (int attempt = 0; attempt < 3 && asked == ZYGOTE_GONE; attempt++) {
+	for (int attempt = 0; attempt < ZYGOTE_ATTEMPTS && asked < -1; attempt++) {
 		close_fd(&talk);
-		talk = connect_to_zygote(node, jail, job, name, until, fault);
-		/* While the zygote forks, what the holder is to attach is collected. */
-		if (talk < 0 || (attempt == 0 && (collect_job_mounts(node, site, jail, spec, job, request, trees, fault) < 0 ||
-						  (go && go->trees(spec, trees, &request->ntrees, fault) < 0) ||
-						  request_net(node, spec, request, trees, &net_made, fault) < 0 ||
-						  request_namespaces(jail, job, request, trees, fault) < 0)))
+		if (attempt && clock_left(until) == 0)
+			break;
+		if (attempt && (asked == ZYGOTE_STUCK || attempt > 1) &&
+		    zygote_replace(node, jail, &zygote, until, fault) < 0)
 			return -1;
-		asked = zygote_ask(talk, jail->name, request, trees, until, &holder, fault);
+		talk = connect_to_zygote(node, jail, job, name, until, &zygote, fault);
+		/* While the zygote forks, what the holder is to attach is collected. */
+		if (talk == -1 ||
+		    (attempt == 0 && collect_trees(node, site, jail, spec, job, go, request, trees, &net_made, fault) < 0))
+			return -1;
+		answer_by = zygote_find_deadline(&zygote, until);
+		asked = talk < 0 ? talk : zygote_ask(talk, jail->name, request, trees, answer_by, until, &holder, fault);
 	}
-	if (asked == ZYGOTE_GONE)
-		return fault_set(fault, "the zygote of jail \"%s\" ended each time a sandbox was requested; ask your administrator to run: gojail check",
-				 jail->name);
+	if (asked < -1)
+		return fault_no_holder(jail, asked, fault);
 	if (asked < 0)
 		return NOT_MADE;
 	holder.uid = spec->user.uid;

@@ -19,8 +19,7 @@
 
 #define ATTEMPTS 5
 #define NOTE_PATH_MAX (GOJAIL_PATH_MAX + 4 * GOJAIL_NAME_MAX)
-#define KEEPER_STUCK (-3) /* the keeper has not read the request: it is stopped, or hangs in the kernel */
-#define READING_MS 1000   /* time in which a keeper reads a request: it has no other work */
+#define READING_MS 1000 /* time in which a keeper reads a request: it has no other work */
 #define DOES_NOT_ANSWER "jail \"%s\": the process that asks its storage does not answer; ask your administrator"
 #define KEEPER_ENDS "the keeper of jail \"%s\" ended each time it was asked about the storage; ask your administrator to run: gojail check"
 
@@ -79,14 +78,17 @@ static bool is_unread(int connection)
 	return ioctl(connection, SIOCOUTQ, &bytes) == 0 && bytes > 0; /* unix(7) */
 }
 
-/* Receives the reply. Returns its verdict, ZYGOTE_GONE if the keeper has ended, KEEPER_STUCK, or -1 with a fault. */
+/*
+ * Receives the reply. Returns its verdict, ZYGOTE_GONE if the keeper has ended, ZYGOTE_STUCK if it has not read the
+ * request, or -1 with a fault.
+ */
 static int receive_reply(int connection, const char *jail, struct gojail_storage_reply *reply, int64_t until, struct fault *fault)
 {
 	ssize_t got;
 
 	if (!clock_await(connection, compute_reading_deadline(until))) {
 		if (is_unread(connection))
-			return KEEPER_STUCK;
+			return ZYGOTE_STUCK;
 		if (!clock_await(connection, until))
 			return fault_set_silent(fault, DOES_NOT_ANSWER, jail);
 	}
@@ -97,12 +99,16 @@ static int receive_reply(int connection, const char *jail, struct gojail_storage
 	return reply->verdict;
 }
 
-/* Sends a request to the keeper. Returns its verdict, ZYGOTE_GONE, KEEPER_STUCK, or -1 with a fault; -1 also if the storage does not answer. */
+/*
+ * Sends a request to the keeper. Returns its verdict, ZYGOTE_GONE, ZYGOTE_STUCK, or -1 with a fault; -1 also if the
+ * storage does not answer.
+ */
 static int query_keeper(const struct node *node, const char *jail, bool anew, struct gojail_storage_reply *reply, int64_t until, struct fault *fault)
 {
 	struct gojail_storage_request request = {
 		.version = GOJAIL_VERSION, .flags = anew ? GOJAIL_STORAGE_ANEW : 0, .patience_ms = compute_patience(until)};
-	scoped_fd connection = zygote_connect(node, jail, GOJAIL_STORAGE_SOCKET, until, fault);
+	int64_t patience = compute_reading_deadline(until);
+	scoped_fd connection = zygote_connect(node, jail, GOJAIL_STORAGE_SOCKET, patience, fault);
 	int verdict;
 
 	if (connection < 0)
@@ -131,7 +137,7 @@ int storage_prepare_template(const struct node *node, const struct jail *jail, b
 			return 0;
 		case GOJAIL_STORAGE_STALE:
 		case GOJAIL_STORAGE_SWITCHED:
-		case KEEPER_STUCK: /* a new zygote replaces its zygote, which may be stuck as well, and with which it ends */
+		case ZYGOTE_STUCK: /* a new zygote replaces its zygote, which may be stuck as well, and with which it ends */
 			return zygote_replace(node, jail, &zygote, until, fault) < 0 ? -1 : TEMPLATE_REPLACED;
 		case GOJAIL_STORAGE_FAILED:
 			return fault_set(fault, "%s", reply.text);
@@ -152,7 +158,7 @@ static int find_other_keeper(const struct node *node, const struct jail *jail, i
 {
 	struct record zygote;
 
-	if (asked == KEEPER_STUCK) /* of several callers, one replaces it */
+	if (asked == ZYGOTE_STUCK) /* of several callers, one replaces it */
 		return storage_prepare_template(node, jail, false, until, fault) < 0 ? -1 : 0;
 	clock_pause_ms(10);
 	if (zygote_find_or_start(node, jail, until, &zygote, fault) < 0)
@@ -170,7 +176,7 @@ int storage_await(const struct node *node, const struct jail *jail, int64_t unti
 	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
 		int verdict = query_keeper(node, jail->name, false, &reply, until, fault);
 
-		if (verdict != ZYGOTE_GONE && verdict != KEEPER_STUCK)
+		if (verdict != ZYGOTE_GONE && verdict != ZYGOTE_STUCK)
 			return verdict < 0 ? -1 : 0;
 		/* A keeper that cannot be started for another reason than its storage forbids nothing. */
 		if (find_other_keeper(node, jail, verdict, attempt, until, &other) < 0) {
@@ -222,10 +228,10 @@ int storage_await_job(const struct node *node, const struct jail *jail, const ch
 	write_template_note(path, sizeof(path), node, jail->name);
 	if (has_note && stat(path, &current) == 0 && is_same_file(&own, &current))
 		verdict = query_keeper(node, jail->name, false, &reply, until, fault);
-	if (verdict != ZYGOTE_GONE && verdict != KEEPER_STUCK)
+	if (verdict != ZYGOTE_GONE && verdict != ZYGOTE_STUCK)
 		return verdict < 0 ? -1 : 0;
 	/* Of several callers, one replaces a keeper that is stuck; not for a jail that is no longer configured. */
-	if (verdict == KEEPER_STUCK && jail->key[0] && storage_prepare_template(node, jail, false, until, &other) < 0 && other.silent) {
+	if (verdict == ZYGOTE_STUCK && jail->key[0] && storage_prepare_template(node, jail, false, until, &other) < 0 && other.silent) {
 		*fault = other;
 		return -1;
 	}

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -66,9 +67,42 @@ int zygote_find_or_start(const struct node *node, const struct jail *jail, int64
 			 jail->name);
 }
 
+/* Reports whether the jail has another zygote than this one by now, with the same key. */
+static bool is_replaced(const struct node *node, const struct jail *jail, const struct record *zygote)
+{
+	struct record now;
+
+	return zygote_find(node, jail->name, &now) == 0 && strcmp(now.key, jail->key) == 0 &&
+	       (now.pid != zygote->pid || now.start != zygote->start);
+}
+
 int zygote_replace(const struct node *node, const struct jail *jail, const struct record *zygote, int64_t until, struct fault *fault)
 {
+	/* Many callers notice at once: one starts a launcher, and most of the others need none. */
+	if (is_replaced(node, jail, zygote))
+		return 0;
 	return start_zygote(node, jail, zygote, until, fault);
+}
+
+#define ANSWER_MS 3000 /* time in which a zygote answers: it only forks */
+
+/* Returns the age of a process in milliseconds. */
+static int64_t compute_age(const struct record *process)
+{
+	int64_t begun = (int64_t)(process->start * 1000 / (uint64_t)sysconf(_SC_CLK_TCK));
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now); /* the clock of start times, see proc_pid_stat(5) */
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - begun;
+}
+
+int64_t zygote_find_deadline(const struct record *zygote, int64_t until)
+{
+	int64_t left = clock_left(until), patience = left / 3, youth = ANSWER_MS - compute_age(zygote);
+
+	patience = patience < ANSWER_MS ? patience : ANSWER_MS;
+	patience = patience > youth ? patience : youth;
+	return clock_ms() + (patience < left ? patience : left);
 }
 
 /* Writes the address of a socket in a jail's directory. Returns 0 or -1; by is the directory that it leads through, if any. */
@@ -107,8 +141,8 @@ int zygote_connect(const struct node *node, const char *jail, const char *name, 
 			fault_set(fault, "cannot reach the zygote of jail \"%s\": %s", jail, strerror(errno));
 			close_fd(&fd);
 		} else if (clock_left(until) == 0) {
-			fault_set(fault, "the zygote of jail \"%s\" does not answer; ask your administrator", jail);
-			close_fd(&fd);
+			close(fd);
+			return ZYGOTE_STUCK;
 		} else {
 			clock_pause_ms(1);
 		}
@@ -172,15 +206,17 @@ static int receive_reply(int talk, struct gojail_reply *reply, int64_t until)
 }
 
 int zygote_ask(int talk, const char *jail, const struct gojail_request *request, const struct gojail_tree *trees,
-	       int64_t until, struct record *holder, struct fault *fault)
+	       int64_t answer_by, int64_t until, struct record *holder, struct fault *fault)
 {
 	struct gojail_reply reply = {0};
 
 	if (send_request(talk, request, trees, fault) < 0)
 		return -1;
-	if (receive_reply(talk, &reply, until) < 0) {
+	if (receive_reply(talk, &reply, answer_by) < 0) {
 		if (errno == ECONNRESET || errno == EPROTO)
 			return ZYGOTE_GONE;
+		if (errno == ETIMEDOUT)
+			return ZYGOTE_STUCK;
 		return fault_set_silent(fault, "the zygote of jail \"%s\" did not answer: %s; ask your administrator",
 					jail, strerror(errno));
 	}

@@ -277,6 +277,11 @@ void run_spare(int zygote, const struct gojail_request *pattern)
 	setsid();
 	if (enter_pid_namespace(&made, trees, &fault) < 0 || begin_assembly(&made, trees, &fault) < 0)
 		_exit(1);
+	/*
+	 * A spare that is stopped goes on when its zygote ends, notices that, and ends too. A holder ignores the
+	 * signal.
+	 */
+	prctl(PR_SET_PDEATHSIG, SIGCONT);
 	for (report_to_zygote(zygote, SPARE_READY, -1);; report_to_zygote(zygote, SPARE_GIVES, talk), close(talk)) {
 		talk = accept_caller(zygote);
 		report_to_zygote(zygote, SPARE_BUSY, -1);

@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -72,6 +73,7 @@ Then it lists the jails that are assembled on this node (their zygotes):
   old       the configuration has changed; the next job reassembles the jail
   unknown   the configuration cannot be read; see gojail check
   gone      the zygote has ended; the next job reassembles the jail
+  stuck     the zygote does not answer; the next job replaces it
 
 and the state of its root, as the jail's keeper reports it:
   ok        the path of the root leads to this tree, and the storage answers
@@ -143,8 +145,8 @@ func makeSandboxRow(job string, r state.Record) sandboxRow {
 	return row
 }
 
-// rootPatience is the time that the storage of a jail has to answer.
-const rootPatience = time.Second
+// answerPatience is the time that the storage of a jail has to answer, and its zygote.
+const answerPatience = time.Second
 
 func (n *localNode) makeTemplateRow(s *state.State, r state.Record) templateRow {
 	row := templateRow{Jail: r.Name, State: formatState(r), Key: r.Key}
@@ -154,7 +156,7 @@ func (n *localNode) makeTemplateRow(s *state.State, r state.Record) templateRow 
 	row.Zygote, row.Version, row.Started, row.State = r.PID, r.Version, &r.Written, "old"
 	row.Identity = s.Identity(r.Name)
 	var err error
-	if row.Root, row.Reason, err = s.ProbeStorage(r.Name, rootPatience); err != nil {
+	if row.Root, row.Reason, err = s.ProbeStorage(r.Name, answerPatience); err != nil {
 		row.Root, row.Reason = "unknown", err.Error()
 	}
 	c, err := n.loadConfig()
@@ -162,6 +164,9 @@ func (n *localNode) makeTemplateRow(s *state.State, r state.Record) templateRow 
 		row.State = "unknown"
 	} else if j := c.Jails[r.Name]; j != nil && site.Key(c, j) == r.Key {
 		row.State = "current"
+	}
+	if errors.Is(s.ProbeZygote(r.Name, answerPatience), state.ErrStuck) {
+		row.State = "stuck"
 	}
 	return row
 }
