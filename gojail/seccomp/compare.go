@@ -112,9 +112,9 @@ func loadArgument(index uint, half int) []step {
 	return []step{{ins: loadWord(offsetArgs + 8*uint32(index) + 4*uint32(half))}}
 }
 
-// resolveJumps converts targets to distances; rest instructions of the rule follow. The longest rule, six
-// arguments with at most 6 instructions each, and the longest row of values stay below 255, the maximum
-// distance of a jump.
+// resolveJumps converts targets to distances; rest instructions of the rule follow. The longest group, behind a
+// comparison of at most 6 instructions, and the longest row of values stay below 255, the maximum distance of a
+// jump.
 func resolveJumps(steps []step, rest int) code {
 	var all code
 	for i, s := range steps {

@@ -46,37 +46,42 @@ func compile(p *specs.LinuxSeccomp, machine []abi) (code, error) {
 	if len(p.Architectures) > 0 && !slices.Contains(p.Architectures, machine[0].oci) {
 		return nil, fmt.Errorf("the profile is not for this machine; add %s to its architectures", machine[0].oci)
 	}
-	program := code{loadWord(offsetArch)}
-	for i, a := range machine {
+	var t tree
+	other := t.addInstruction(returnValue(unix.SECCOMP_RET_KILL_PROCESS))
+	for i, a := range slices.Backward(machine) {
 		if i > 0 && !slices.Contains(p.Architectures, a.oci) {
 			continue
 		}
-		part, err := a.compileFilter(p)
+		spans, newest, err := a.compileSpans(p)
 		if err != nil {
 			return nil, err
 		}
-		// A conditional jump has 8 bits, which is too short here.
-		program = append(program, jumpIf(unix.BPF_JEQ, a.audit, 1, 0), jumpAlways(len(part)))
-		program = append(program, part...)
+		if search := t.addSearch(foldSpans(spans), newest+1); search < len(t.backward)-1 { // a single answer, which the other ABI has
+			t.addFarJump(search)
+		}
+		t.addInstruction(loadWord(offsetNumber))
+		t.addFarJump(other) // a conditional jump has 8 bits, which is too short here
+		other = t.addInstruction(jumpIf(unix.BPF_JEQ, a.audit, 1, 0))
 	}
-	program = append(program, returnValue(unix.SECCOMP_RET_KILL_PROCESS))
+	t.addInstruction(loadWord(offsetArch))
+	program := t.backward
+	slices.Reverse(program)
 	if len(program) > unix.BPF_MAXINSNS {
 		return nil, fmt.Errorf("the profile compiles to %d instructions, but the kernel accepts %d; use fewer conditions", len(program), unix.BPF_MAXINSNS)
 	}
 	return program, nil
 }
 
-// compileFilter returns the code for all system calls of one ABI.
-func (a abi) compileFilter(p *specs.LinuxSeccomp) (code, error) {
+// compileSpans returns the answers to all system calls of one ABI, and the highest number that the profile names.
+func (a abi) compileSpans(p *specs.LinuxSeccomp) (spans []span, newest uint32, err error) {
 	rules, newest, err := a.readRules(p)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	other, err := readAction(p.DefaultAction, p.DefaultErrnoRet)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var spans []span
 	add := func(first uint32, answer code) {
 		if n := len(spans); n == 0 || !slices.Equal(spans[n-1].answer, answer) {
 			spans = append(spans, span{first: first, answer: answer})
@@ -85,7 +90,7 @@ func (a abi) compileFilter(p *specs.LinuxSeccomp) (code, error) {
 	for n := uint32(0); n <= newest; n++ {
 		answer, err := compileRules(rules[n], other)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		add(n, answer)
 	}
@@ -99,7 +104,7 @@ func (a abi) compileFilter(p *specs.LinuxSeccomp) (code, error) {
 		}
 		answer, err := compileRules(rules[n], other)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		add(n, answer)
 		add(n+1, code{returnValue(other)})
@@ -107,7 +112,7 @@ func (a abi) compileFilter(p *specs.LinuxSeccomp) (code, error) {
 	if a.x32 {
 		add(x32Bit, code{returnValue(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))})
 	}
-	return append(code{loadWord(offsetNumber)}, compileTree(spans, newest)...), nil
+	return spans, newest, nil
 }
 
 // readRules returns the profile's rules by system call number, in the profile's order, and the highest number

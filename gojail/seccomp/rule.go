@@ -34,27 +34,34 @@ func (a abi) readRule(name string, from specs.LinuxSyscall) (r rule, err error) 
 // compileRules returns the code that tests the rules of one system call in turn; other is the answer if none
 // matches.
 func compileRules(rules []rule, other uint32) (code, error) {
-	var all code
-	for i := 0; i < len(rules); i++ {
-		rule := rules[i]
-		if len(rule.comparisons) == 0 {
-			return append(all, returnValue(rule.answer)), nil
+	all, decided, err := compileList(expandRules(rules))
+	if !decided {
+		all = append(all, returnValue(other))
+	}
+	return all, err
+}
+
+// compileList returns the code that tests rules in turn, and that continues behind itself if none matches; decided
+// reports that one matches in any case.
+func compileList(rules []rule) (all code, decided bool, err error) {
+	for len(rules) > 0 {
+		if len(rules[0].comparisons) == 0 {
+			return append(all, returnValue(rules[0].answer)), true, nil
 		}
-		if n := rowLength(rules[i:]); n > 1 {
-			part := compileRow(rules[i : i+n])
-			all = append(append(all, resolveJumps(part, 1)...), returnValue(rule.answer))
-			i += n - 1
+		n := rowLength(rules)
+		if n > 1 {
+			part := append(resolveJumps(compileRow(rules[:n]), 1), returnValue(rules[0].answer))
+			all, rules = append(all, part...), rules[n:]
 			continue
 		}
-		for _, comparisons := range expandAlternatives(rule.comparisons) {
-			part, err := compileRule(comparisons, rule.answer)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, part...)
+		n = groupLength(rules)
+		part, err := compileGroup(rules[:n])
+		if err != nil {
+			return nil, false, err
 		}
+		all, rules = append(all, part...), rules[n:]
 	}
-	return append(all, returnValue(other)), nil
+	return all, false, nil
 }
 
 // longestRow is the limit of a row, so that its jumps fit in 8 bits.
@@ -76,32 +83,68 @@ func rowLength(rules []rule) int {
 	return len(rules)
 }
 
-// expandAlternatives returns the comparisons as alternatives. Comparisons of different arguments must all
+// expandRules returns the rules with one rule for each alternative. Comparisons of different arguments must all
 // hold; if one argument is compared twice, each comparison is an alternative, as in runc, for old
 // profiles.
-func expandAlternatives(all []comparison) [][]comparison {
+func expandRules(rules []rule) (expanded []rule) {
+	for _, r := range rules {
+		if !comparesTwice(r.comparisons) {
+			expanded = append(expanded, r)
+			continue
+		}
+		for alternative := range slices.Chunk(r.comparisons, 1) {
+			expanded = append(expanded, rule{r.answer, alternative})
+		}
+	}
+	return expanded
+}
+
+// comparesTwice reports whether one argument is compared twice.
+func comparesTwice(all []comparison) bool {
 	seen := map[uint]bool{}
 	for _, c := range all {
 		if seen[c.index] {
-			return slices.Collect(slices.Chunk(all, 1))
+			return true
 		}
 		seen[c.index] = true
 	}
-	return [][]comparison{all}
+	return false
 }
 
-// compileRule returns the code that answers value if all comparisons hold, and otherwise continues behind
-// itself.
-func compileRule(comparisons []comparison, value uint32) (code, error) {
-	all := code{returnValue(value)}
-	for _, c := range slices.Backward(comparisons) {
-		part, err := c.compileSteps()
+// groupLength returns how many of the first rules begin with the same comparison.
+func groupLength(rules []rule) int {
+	for n, r := range rules {
+		if len(r.comparisons) == 0 || r.comparisons[0] != rules[0].comparisons[0] {
+			return n
+		}
+	}
+	return len(rules)
+}
+
+// longestGroup is the limit of the code behind a comparison, so that the jump over it fits in 8 bits.
+const longestGroup = 200
+
+// compileGroup returns the code of rules that begin with the same comparison: it is tested once, and again in the
+// middle of a group that is too long for a jump.
+func compileGroup(rules []rule) (code, error) {
+	rest := slices.Clone(rules)
+	for i := range rest {
+		rest[i].comparisons = rest[i].comparisons[1:]
+	}
+	inner, _, err := compileList(rest)
+	if err != nil {
+		return nil, err
+	}
+	if half := len(rules) / 2; half > 0 && len(inner) > longestGroup {
+		first, err := compileGroup(rules[:half])
 		if err != nil {
 			return nil, err
 		}
-		all = append(resolveJumps(part, len(all)), all...)
+		second, err := compileGroup(rules[half:])
+		return append(first, second...), err
 	}
-	return all, nil
+	steps, err := rules[0].comparisons[0].compileSteps()
+	return append(resolveJumps(steps, len(inner)), inner...), err
 }
 
 // readAction returns the value of an action for a filter to return, seccomp(2).

@@ -40,8 +40,8 @@ func foldSpans(spans []span) (folded []span) {
 }
 
 // tree is a program that is built from its end: jumps only go forward, and spans share the code of equal
-// answers. The kernel takes longer to install a longer filter, and runs it once for each system call to
-// remember which are always permitted (seccomp_cache_prepare in the kernel's seccomp.c).
+// answers, as do the ABIs. The kernel takes longer to install a longer filter, and runs it once for each system
+// call to remember which are always permitted (seccomp_cache_prepare in the kernel's seccomp.c).
 type tree struct {
 	backward code
 }
@@ -49,16 +49,8 @@ type tree struct {
 // reach is the maximum distance of a conditional jump, 8 bits, less a reserve for inserted instructions.
 const reach = 250
 
-// compileTree returns a binary search tree over spans for the loaded number. Each half has about as many of
-// the numbers up to newest as the other.
-func compileTree(spans []span, newest uint32) code {
-	var t tree
-	t.addSearch(foldSpans(spans), newest+1)
-	slices.Reverse(t.backward)
-	return t.backward
-}
-
-// addSearch adds the search among spans up to end, and returns its index in backward.
+// addSearch adds a binary search among spans for the loaded number, and returns its index in backward. Each half has about
+// as many of the numbers up to end as the other.
 func (t *tree) addSearch(spans []span, end uint32) (at int) {
 	if len(spans) == 1 {
 		return t.addLeaf(spans[0])
@@ -97,13 +89,17 @@ func (t *tree) addLeaf(s span) (at int) {
 	return at
 }
 
-// addAnswer returns the index of the code of an answer, and adds it if it is not in reach.
+// addAnswer returns the index of the code of an answer, and adds it, or a jump to it, if it is not in reach.
 func (t *tree) addAnswer(c code) (at int) {
 	backward := slices.Clone(c)
 	slices.Reverse(backward)
-	for i := max(0, len(t.backward)-reach); i+len(c) <= len(t.backward); i++ {
+	from := 0
+	if len(c) == 1 {
+		from = max(0, len(t.backward)-reach) // as short as the jump
+	}
+	for i := len(t.backward) - len(c); i >= from; i-- {
 		if slices.Equal(t.backward[i:i+len(c)], backward) {
-			return i + len(c) - 1
+			return t.addNearJump(i + len(c) - 1)
 		}
 	}
 	t.backward = append(t.backward, backward...)
@@ -120,8 +116,10 @@ func (t *tree) addNearJump(at int) int {
 	if len(t.backward)-at-1 <= reach {
 		return at
 	}
-	return t.addInstruction(jumpAlways(len(t.backward) - at - 1))
+	return t.addFarJump(at)
 }
+
+func (t *tree) addFarJump(at int) int { return t.addInstruction(jumpAlways(len(t.backward) - at - 1)) }
 
 // countSkipped returns the distance for a conditional jump that is added next.
 func (t *tree) countSkipped(at int) uint8 { return uint8(len(t.backward) - at - 1) }
