@@ -53,7 +53,7 @@ func refuseIoctl(commands ...uint64) []specs.LinuxSyscall {
 	for _, command := range commands {
 		list = append(list, specs.LinuxSyscall{
 			Names: []string{"ioctl"}, Action: specs.ActErrno, ErrnoRet: &refused,
-			Args: []specs.LinuxSeccompArg{{Index: 1, Value: 0xffffffff, ValueTwo: command, Op: specs.OpMaskedEqual}},
+			Args: []specs.LinuxSeccompArg{{Index: 1, Value: command, Op: specs.OpEqualTo}},
 		})
 	}
 	return list

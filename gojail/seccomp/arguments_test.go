@@ -23,7 +23,15 @@ func TestDefaultComparesKnownArguments(t *testing.T) {
 		index uint
 	}
 	reviewed := map[argument]int{
-		{"socket", 0}:      4, // int family, net/socket.c
+		{"socket", 0}:      4, // int family, int type, int protocol, net/socket.c
+		{"socket", 1}:      4,
+		{"socket", 2}:      4,
+		{"socketpair", 0}:  4, // likewise
+		{"socketpair", 1}:  4,
+		{"socketpair", 2}:  4,
+		{"setsockopt", 1}:  4, // int level, int optname, net/socket.c
+		{"setsockopt", 2}:  4,
+		{"ioctl", 1}:       4, // unsigned int cmd, fs/ioctl.c
 		{"personality", 0}: 4, // unsigned int personality, kernel/exec_domain.c
 		{"clone", 0}:       4, // lower_32_bits(clone_flags), kernel/fork.c
 	}

@@ -17,7 +17,8 @@
 //   - clone3 and calls newer than the profile fail with ENOSYS, so that C libraries
 //     fall back to older calls, as in runc;
 //   - process_vm_readv (single-copy MPI) and ptrace of one's own processes work;
-//   - the memory policy calls work, unlike in Docker, see additions.
+//   - the memory policy calls work, unlike in Docker, see additions;
+//   - sockets are those of socketRows, and nothing makes the kernel load a module, see sockets.go.
 //
 // The package supports amd64, and arm64, with 32-bit programs if the profile lists them. x32 calls fail
 // with ENOSYS; a call by any other ABI kills the process.

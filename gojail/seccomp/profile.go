@@ -24,22 +24,24 @@ var additions = []string{
 	"pidfd_getfd", // memory shared between the ranks of a node: NVSHMEM, UCX
 }
 
-// Default returns Docker's profile, with additions, for tasks with the bounding set caps
-// ("CAP_SYS_PTRACE", ...).
+// replaced are the calls that Docker's profile permits and this package decides about (socketRows). A 32-bit program could
+// open any socket by socketcall, whose arguments are in memory; C libraries use the direct calls, which Linux 4.3 added.
+var replaced = []string{"socket", "socketpair", "socketcall"}
+
+// Default returns Docker's profile, with additions, and without what makes the kernel load modules, for tasks with the
+// bounding set caps ("CAP_SYS_PTRACE", ...).
 func Default(caps []string) (*specs.LinuxSeccomp, error) {
 	p, err := moby.GetDefaultProfile(newBoundedSpec(caps))
 	if err != nil {
 		return nil, fmt.Errorf("the default seccomp profile: %w", err)
 	}
 	for i, rule := range p.Syscalls {
-		// A 32-bit program could open by socketcall the sockets that the profile refuses by family. C
-		// libraries use the direct calls, which Linux 4.3 added.
-		p.Syscalls[i].Names = slices.DeleteFunc(rule.Names, func(name string) bool { return name == "socketcall" })
+		p.Syscalls[i].Names = slices.DeleteFunc(rule.Names, func(name string) bool { return slices.Contains(replaced, name) })
 	}
-	nosys := uint(unix.ENOSYS)
-	p.Syscalls = append(p.Syscalls,
-		specs.LinuxSyscall{Names: []string{"socketcall"}, Action: specs.ActErrno, ErrnoRet: &nosys},
-		specs.LinuxSyscall{Names: additions, Action: specs.ActAllow})
+	p.Syscalls = slices.Concat(listLoadingRules(), p.Syscalls, listSocketRules(), []specs.LinuxSyscall{
+		{Names: []string{"socketcall"}, Action: specs.ActErrno, ErrnoRet: errnoOf(unix.ENOSYS)},
+		{Names: additions, Action: specs.ActAllow},
+	})
 	return p, nil
 }
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -78,14 +79,113 @@ static void try_userns(void) { reached("unshare(CLONE_NEWUSER)", unshare(CLONE_N
 static void try_mountns(void) { reached("unshare(CLONE_NEWNS)", unshare(CLONE_NEWNS)); }
 static void try_netns(void) { reached("unshare(CLONE_NEWNET)", unshare(CLONE_NEWNET)); }
 
-// try_family makes a socket. The kernel takes an int as the family and drops what is above it. A
-// kernel without the family says EAFNOSUPPORT: then the call has been let through all the same.
-static void try_family(long family, long type) { reached("socket", syscall(SYS_socket, family, type, 0L)); }
+// Flags that the kernel does not know: it answers EINVAL before it looks for the family, so any other answer is a filter's, and
+// no module is loaded.
+enum { UNKNOWN_FLAG = 0x10 };
+
+static void judge_family(const char *call, long result)
+{
+	if (result < 0 && errno != EINVAL)
+		held_errno(call);
+	escaped("%s is let through", call);
+}
+
+// The kernel takes an int as the family and drops what is above it.
+static void try_family(long family, long type) { judge_family("socket", syscall(SYS_socket, family, type | UNKNOWN_FLAG, 0L)); }
 
 static void try_vsock(void) { try_family(AF_VSOCK, SOCK_STREAM); }
 static void try_vsock_high(void) { try_family(AF_VSOCK | 1L << 32, SOCK_STREAM); }
 static void try_alg(void) { try_family(AF_ALG, SOCK_SEQPACKET); }
 static void try_alg_high(void) { try_family(AF_ALG | (long)(~0UL << 32), SOCK_SEQPACKET); }
+
+typedef long making(long family, long type, long protocol);
+
+static long make_socket(long family, long type, long protocol) { return syscall(SYS_socket, family, type, protocol); }
+
+static long make_pair(long family, long type, long protocol)
+{
+	int pair[2];
+	return syscall(SYS_socketpair, family, type, protocol, pair);
+}
+
+// is_needed says whether programs of a job need such a socket.
+static bool is_needed(int family, int type, int protocol)
+{
+	switch (family) {
+	case AF_UNIX:
+		return true;
+	case AF_NETLINK:
+		return protocol == 0 || protocol == 20; // ROUTE, RDMA
+	case AF_INET:
+	case AF_INET6:
+		return (type == SOCK_STREAM && (protocol == 0 || protocol == IPPROTO_TCP)) || (type == SOCK_RAW && protocol) ||
+		       (type == SOCK_DGRAM && (protocol == 0 || protocol == IPPROTO_UDP ||
+					       protocol == (family == AF_INET ? IPPROTO_ICMP : IPPROTO_ICMPV6)));
+	}
+	return false;
+}
+
+// try_sockets finds the sockets that are let through and not needed, or needed and refused.
+static void try_sockets(making *make, int first, int last, int protocols)
+{
+	for (int family = first; family <= last; family++) {
+		for (int type = 0; type < 16; type++) {
+			for (int protocol = 0; protocol < protocols; protocol++) {
+				for (int high = 0; high < 2; high++) {
+					long more = (long)high << 32;
+					long result = make(family | more, type | UNKNOWN_FLAG | more, protocol | more);
+					bool through = result >= 0 || errno == EINVAL;
+					if (through != is_needed(family, type, protocol))
+						found("socket %d %d %d%s", family, type, protocol, through ? "" : " refused");
+				}
+			}
+		}
+	}
+}
+
+static void try_families(void)
+{
+	try_sockets(make_socket, 0, 300, 2);
+	try_sockets(make_socket, -2, -1, 2);
+	judge("only needed families");
+}
+
+static void try_netlink(void)
+{
+	try_sockets(make_socket, AF_NETLINK, AF_NETLINK, 300);
+	judge("only needed protocols");
+}
+
+static void try_inet(void)
+{
+	try_sockets(make_socket, AF_INET, AF_INET, 300);
+	try_sockets(make_socket, AF_INET6, AF_INET6, 300);
+	judge("only needed protocols");
+}
+
+static void try_pairs(void)
+{
+	try_sockets(make_pair, 0, 50, 40);
+	judge("only needed pairs");
+}
+
+// Options and commands for which the kernel loads modules. It looks at the descriptor first.
+static void try_loading(void)
+{
+	static const int options[] = {14, 31, 32, 38}; // TCP_MD5SIG, TCP_ULP, TCP_MD5SIG_EXT, TCP_AO_ADD_KEY
+	static const unsigned commands[] = {0x8940, 0x8941, 0x8980, 0x8981, 0x8982, 0x8983, 0x89a0, 0x89a1, 0x5423};
+	for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+		syscall(SYS_setsockopt, -1L, 1L << 32 | IPPROTO_TCP, 1L << 32 | options[i], NULL, 0L);
+		if (errno == EBADF)
+			found("option %d of TCP", options[i]);
+	}
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+		syscall(SYS_ioctl, -1L, 1L << 32 | commands[i], 0L);
+		if (errno == EBADF)
+			found("ioctl %#x", commands[i]);
+	}
+	judge("each is refused");
+}
 
 static void try_clone_high(void)
 {
@@ -109,13 +209,13 @@ static void no_i386(int signal)
 	held_errno("int $0x80");
 }
 
-static long call_i386(long number, long one, long two)
+static long call_i386(long number, long one, long two, long three)
 {
 	long result;
 	signal(SIGSEGV, no_i386);
 	__asm__ volatile("int $0x80"
 			 : "=a"(result)
-			 : "a"(number), "b"(one), "c"(two), "d"(0L)
+			 : "a"(number), "b"(one), "c"(two), "d"(three)
 			 : "memory", "r8", "r9", "r10", "r11");
 	if ((int)result >= 0)
 		return (int)result;
@@ -127,11 +227,21 @@ enum { I386_SOCKETCALL = 102,
        I386_UNSHARE = 310,
        I386_SOCKET = 359,
        X32 = 0x40000000 };
-static void try_i386_vsock(void) { reached("int $0x80: socket", call_i386(I386_SOCKET, AF_VSOCK, SOCK_STREAM)); }
-static void try_i386_alg(void) { reached("int $0x80: socket", call_i386(I386_SOCKET, AF_ALG, SOCK_SEQPACKET)); }
-static void try_i386_socketcall(void) { reached("int $0x80: socketcall", call_i386(I386_SOCKETCALL, 1, 0)); }
-static void try_i386_userns(void) { reached("int $0x80: unshare", call_i386(I386_UNSHARE, CLONE_NEWUSER, 0)); }
-static void try_x32_vsock(void) { reached("x32 socket", syscall(X32 | SYS_socket, (long)AF_VSOCK, (long)SOCK_STREAM, 0L)); }
+static long make_i386(long family, long type, long protocol) { return call_i386(I386_SOCKET, family, type, protocol); }
+static void try_i386_vsock(void) { judge_family("int $0x80: socket", make_i386(AF_VSOCK, SOCK_STREAM | UNKNOWN_FLAG, 0)); }
+static void try_i386_alg(void) { judge_family("int $0x80: socket", make_i386(AF_ALG, SOCK_SEQPACKET | UNKNOWN_FLAG, 0)); }
+static void try_i386_sockets(void)
+{
+	try_sockets(make_i386, 0, 50, 40);
+	judge("only needed sockets");
+}
+static void try_i386_socketcall(void) { reached("int $0x80: socketcall", call_i386(I386_SOCKETCALL, 1, 0, 0)); }
+static void try_i386_userns(void) { reached("int $0x80: unshare", call_i386(I386_UNSHARE, CLONE_NEWUSER, 0, 0)); }
+static void try_x32_vsock(void)
+{
+	long result = syscall(X32 | SYS_socket, (long)AF_VSOCK, (long)SOCK_STREAM | UNKNOWN_FLAG, 0L);
+	judge_family("x32 socket", result);
+}
 #else
 static void no_such_call(void)
 {
@@ -139,6 +249,7 @@ static void no_such_call(void)
 }
 #define try_i386_vsock no_such_call
 #define try_i386_alg no_such_call
+#define try_i386_sockets no_such_call
 #define try_i386_socketcall no_such_call
 #define try_i386_userns no_such_call
 #define try_x32_vsock no_such_call
@@ -189,10 +300,16 @@ const struct attack kernel_attacks[] = {
 	{"socket-vsock-high", try_vsock_high},
 	{"socket-alg", try_alg},
 	{"socket-alg-high", try_alg_high},
+	{"socket-families", try_families},
+	{"socket-netlink", try_netlink},
+	{"socket-inet", try_inet},
+	{"socket-pairs", try_pairs},
+	{"module-loading", try_loading},
 	{"clone-high", try_clone_high},
 	{"personality-high", try_personality_high},
 	{"i386-vsock", try_i386_vsock},
 	{"i386-alg", try_i386_alg},
+	{"i386-sockets", try_i386_sockets},
 	{"i386-socketcall", try_i386_socketcall},
 	{"i386-user-namespace", try_i386_userns},
 	{"x32-vsock", try_x32_vsock},
