@@ -15,14 +15,15 @@ import (
 )
 
 // maskedPaths and readonlyPaths are the paths that OCI runtimes hide or make read-only, because they
-// reveal or change state of the whole node (OCI runtime-spec, config-linux.md).
+// reveal or change state of the whole node (OCI runtime-spec, config-linux.md), and /proc/pressure: a user who
+// writes a trigger there makes the kernel measure the whole node more often (psi_trigger_create).
 var (
 	maskedPaths = []string{
 		"/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
 		"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
 		"/sys/devices/virtual/powercap", "/sys/firmware",
 	}
-	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/pressure", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
 // deviceLinks are the links of /dev.

@@ -26,6 +26,7 @@ var rows = []row{
 	{name: "mknod", control: openRoot},
 	{name: "sysctl", control: rootOnNode},
 	{name: "masked", control: rootOnNode},
+	{name: "kernel-files", control: rootOnNode, root: "CAP_DAC_OVERRIDE opens files without a function to write; see sysctl for the others"},
 	{name: "cgroup-write", control: rootOnNode},
 
 	{name: "bpf", control: openRoot},

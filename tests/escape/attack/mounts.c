@@ -4,6 +4,7 @@
 
 #include "attack.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -168,6 +169,28 @@ static void masked(void)
 	judge("nothing of /proc tells about the whole node");
 }
 
+// try_file opens a file of the kernel's for writing; ten suffice. The files of processes are their own, see proc(5).
+static int try_file(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	static int count;
+	(void)st;
+	if (at->level == 1 && (isdigit(path[at->base]) || strstr(path + at->base, "self")))
+		return FTW_SKIP_SUBTREE;
+	if (type == FTW_F && can_write(path)) {
+		found("%s", path);
+		if (++count == 10)
+			return FTW_STOP;
+	}
+	return FTW_CONTINUE;
+}
+
+static void kernel_files(void)
+{
+	nftw("/proc", try_file, 16, FTW_PHYS | FTW_ACTIONRETVAL);
+	nftw("/sys", try_file, 16, FTW_PHYS | FTW_ACTIONRETVAL);
+	judge("no file of the kernel's can be written");
+}
+
 static int try_cgroup(const char *path, const struct stat *st, int type, struct FTW *at)
 {
 	(void)st;
@@ -210,6 +233,7 @@ const struct attack mount_attacks[] = {
 	{"mknod", nodes},
 	{"sysctl", sysctls},
 	{"masked", masked},
+	{"kernel-files", kernel_files},
 	{"cgroup-write", cgroup_write},
 	{"cgroup-see", cgroup_see},
 	{},
