@@ -21,25 +21,32 @@ func (r *jailRoot) maskPath(path string) error {
 	if err != nil {
 		return err
 	}
-	var t tree
-	if dir {
-		t, err = newFilesystem(specs.Mount{Destination: path, Type: "tmpfs", Source: "gojail-mask",
-			Options: []string{"mode=555", "size=4k", "nosuid", "nodev", "noexec"}})
-	} else {
-		// With nodev, reading the file would fail instead of returning nothing.
-		t, err = newBind(specs.Mount{Destination: path, Type: "bind", Source: "/dev/null", Options: []string{"ro", "nosuid", "noexec", "dev"}}, openJail{r.path, r.fd})
-	}
+	mask, err := openMask(path, dir, openJail{r.path, r.fd})
 	if err != nil {
 		return err
 	}
-	defer unix.Close(t.fd)
-	if dir {
-		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
-		if err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
-			return &mountError{Op: "mount_setattr", Target: path, Flags: []string{"ro"}, Err: err}
-		}
+	defer unix.Close(mask)
+	return attachOnTarget(mask, target, path)
+}
+
+// openMask opens what covers a path, as a detached tree: an empty directory that is read-only, or /dev/null.
+func openMask(path string, dir bool, jail openJail) (int, error) {
+	if !dir {
+		// With nodev, reading the file would fail instead of returning nothing.
+		t, err := newBind(specs.Mount{Destination: path, Type: "bind", Source: "/dev/null", Options: []string{"ro", "nosuid", "noexec", "dev"}}, jail)
+		return t.fd, err
 	}
-	return attachOnTarget(t.fd, target, path)
+	t, err := newFilesystem(specs.Mount{Destination: path, Type: "tmpfs", Source: "gojail-mask",
+		Options: []string{"mode=555", "size=4k", "nosuid", "nodev", "noexec"}})
+	if err != nil {
+		return -1, err
+	}
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	if err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		unix.Close(t.fd)
+		return -1, &mountError{Op: "mount_setattr", Target: path, Flags: []string{"ro"}, Err: err}
+	}
+	return t.fd, nil
 }
 
 // coverFile covers a file with one that has other content. A missing file stays missing.

@@ -67,11 +67,19 @@ func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state
 	if err != nil {
 		return nil, err
 	}
+	covers, err := view.openCovers(c, j)
+	if err != nil {
+		return nil, err
+	}
 	err = inMountNamespace(int(namespace.Fd()), func() (err error) {
 		trees, err = view.openRange(places, ids, data)
 		return err
 	})
-	return trees, err
+	if err != nil {
+		closeTrees(covers)
+		return nil, err
+	}
+	return append(trees, covers...), nil
 }
 
 // place is an open directory in a view, at a path without symbolic links.
@@ -126,9 +134,7 @@ func inMountNamespace(namespace int, f func() error) error {
 func (v *mountView) openRange(places []place, ids, data int) (trees []Tree, err error) {
 	defer func() {
 		if err != nil {
-			for _, t := range trees {
-				unix.Close(t.FD)
-			}
+			closeTrees(trees)
 			trees = nil
 		}
 	}()

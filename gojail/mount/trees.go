@@ -43,14 +43,18 @@ func OpenUserMounts(c *config.Config, j *config.Jail, mounts []config.UserMount,
 	for _, m := range mounts {
 		t, err := openUserMount(c, j, m, who, root, trusted)
 		if err != nil {
-			for _, t := range trees {
-				unix.Close(t.FD)
-			}
+			closeTrees(trees)
 			return nil, fmt.Errorf("--jail-mount=%s: %w", m, err)
 		}
 		trees = append(trees, t)
 	}
 	return trees, nil
+}
+
+func closeTrees(trees []Tree) {
+	for _, t := range trees {
+		unix.Close(t.FD)
+	}
 }
 
 func openUserMount(c *config.Config, j *config.Jail, m config.UserMount, who Credentials, root string, trusted []string) (Tree, error) {

@@ -54,14 +54,16 @@ func (r *request) openMounts() ([]mount.Tree, error) {
 	return trees, nil
 }
 
-// mapData maps the files of a user's mount to root of the user namespace. A read-only mount may stay
-// unmapped.
+// mapData maps the files of a user's mount to root of the user namespace: a process with another id of the range can then connect to
+// the user's own sockets in it only. A read-only mount may stay unmapped, except for file systems of this node's memory, where daemons
+// have their sockets.
 func (r *request) mapData(tree int, m config.UserMount) error {
 	data, err := strconv.Atoi(r.words["data"])
 	if err != nil {
 		return fmt.Errorf("mounts: data=%q is not a descriptor", r.words["data"])
 	}
-	if err := mount.MapIDs(tree, data, m.Source); err != nil && !m.Readonly {
+	var fs unix.Statfs_t
+	if err := mount.MapIDs(tree, data, m.Source); err != nil && (!m.Readonly || unix.Fstatfs(tree, &fs) != nil || fs.Type == unix.TMPFS_MAGIC) {
 		return err
 	}
 	return nil

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,16 +39,39 @@ uint64_t job_hash(const char *text)
 	return hash;
 }
 
-/* Returns a number for the kind of sandbox: with a network of the job's own or the node's, as root or not. */
+/* Bits of the last digit of a sandbox's name: a network of the job's own, and a mode of --jail-root. */
+enum { KIND_NET = 1,
+       KIND_RANGE = 2,
+       KIND_SELF = 4,
+       KIND_ALL = 7 };
+
+/* Returns the kind of the sandbox of that spec. */
 static uint64_t kind_number(const struct sandbox_spec *spec)
 {
-	return (spec->net ? 1 : 0) | (!spec->root ? 0 : spec_is_range(spec) ? 2 :
-									      4);
+	uint64_t root = spec_is_range(spec) ? KIND_RANGE : KIND_SELF;
+
+	return (spec->net ? KIND_NET : 0) | (spec->root ? root : 0);
+}
+
+/* Returns the kind of the sandbox of that name. */
+static unsigned long read_kind(const char *name)
+{
+	return strchr(name, '+') ? strtoul(name + strlen(name) - 1, NULL, 16) & KIND_ALL : 0;
+}
+
+bool sandbox_has_root(const char *name)
+{
+	return read_kind(name) & (KIND_RANGE | KIND_SELF);
+}
+
+bool sandbox_is_range(const char *name)
+{
+	return read_kind(name) & KIND_RANGE;
 }
 
 void sandbox_name(char *name, const struct jail *jail, const struct sandbox_spec *spec)
 {
-	uint64_t hash = (job_hash(spec->mounts) & ~7ull) | kind_number(spec);
+	uint64_t hash = (job_hash(spec->mounts) & ~(uint64_t)KIND_ALL) | kind_number(spec);
 
 	snprintf(name, SANDBOX_NAME_MAX + 1, "%s", jail->name);
 	if (spec->mounts || spec->net || spec->root)

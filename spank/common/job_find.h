@@ -25,6 +25,12 @@ extern const struct sandbox_kind sandbox_kinds[SANDBOX_KINDS];
  */
 void sandbox_name(char *name, const struct jail *jail, const struct sandbox_spec *spec);
 
+/* Reports whether the user is root in a sandbox of that name, by either mode of --jail-root. */
+bool sandbox_has_root(const char *name);
+
+/* Reports whether a sandbox of that name has the ids of --jail-root=range. */
+bool sandbox_is_range(const char *name);
+
 /* Opens the sandbox if it is there. Returns 0, or -1; with a fault where it is there, and is not for this step. */
 int sandbox_find(struct sandbox *sandbox, const struct node *node, const struct jail *jail, const struct sandbox_spec *spec,
 		 struct fault *fault);

@@ -159,7 +159,8 @@ int collect_job_mounts(const struct node *node, const struct site *site, const s
 	if (spec->script[0] &&
 	    add_tree(trees, count, open_script_tree(jail, spec, fault), spec->script, GOJAIL_TREE_ALONE, fault) < 0)
 		return -1;
-	if (jail->munge.path[0])
+	/* munge would certify that a process with an id of the range is the account that has this uid. */
+	if (jail->munge.path[0] && !spec_is_range(spec))
 		add_tree(trees, count, open_munge_tree(jail), jail->munge.path, 0, fault);
 	return 0;
 }

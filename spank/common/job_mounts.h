@@ -6,9 +6,9 @@
 #include "common/job.h"
 
 /*
- * Collects /tmp, /dev/shm, the batch script's directory and munge's socket: all but the user's mounts. job is the job's state
- * directory. What the holder mounts itself is not among them. Returns 0, or -1 with a fault; the caller closes the trees in both
- * cases.
+ * Collects /tmp, /dev/shm, the batch script's directory and, except for --jail-root=range, munge's socket: all but the user's
+ * mounts. job is the job's state directory. What the holder mounts itself is not among them. Returns 0, or -1 with a fault; the
+ * caller closes the trees in both cases.
  */
 int collect_job_mounts(const struct node *node, const struct site *site, const struct jail *jail, const struct sandbox_spec *spec, int job,
 		       struct gojail_request *request, struct gojail_tree *trees, struct fault *fault);

@@ -39,7 +39,7 @@ static void report(const char *job, const char *name, const char *why)
 	syslog(LOG_WARNING, "gojail: job %s: %s does not get munge's new socket: %s", job, name, why);
 }
 
-/* The record of a sandbox of another version of gojail is not read: that stays as it is. */
+/* The record of a sandbox of another version of gojail is not read: that stays as it is. One of --jail-root=range has no munge. */
 static void refresh_recorded(const struct node *node, const struct site *site, const char *job, int dir, const char *name)
 {
 	static const struct user root = {0}; /* who may use all jails */
@@ -49,6 +49,8 @@ static void refresh_recorded(const struct node *node, const struct site *site, c
 	struct record holder;
 	char of[GOJAIL_NAME_MAX + 1];
 
+	if (sandbox_is_range(name))
+		return;
 	snprintf(of, sizeof(of), "%.*s", (int)sandbox_measure_jail(name), name);
 	if (site_find_jail(site, of, &root, &jail, &fault) < 0 || !jail.munge.path[0]) /* it is not a jail any more, or has no Slurm */
 		return;

@@ -165,12 +165,6 @@ int jobs_choose(struct choice *choice, const struct node *node, const struct sit
 	return choice->made ? 1 : 0;
 }
 
-/* Reports whether the user is root in a sandbox of that name, see sandbox_name. */
-static bool has_root(const char *name)
-{
-	return strchr(name, '+') && (strtoul(name + strlen(name) - 1, NULL, 16) & 6);
-}
-
 int jobs_open(struct sandbox *sandbox, const struct choice *choice, const struct node *node, uid_t uid, struct fault *fault)
 {
 	scoped_fd dir = open_job(node, choice->job, uid);
@@ -178,7 +172,7 @@ int jobs_open(struct sandbox *sandbox, const struct choice *choice, const struct
 
 	if (dir < 0 || sandbox_open_recorded(sandbox, dir, choice->name, &holder, fault) < 0 || holder.uid != uid)
 		return fault_set(fault, "job %s has just ended", choice->job);
-	if (!has_root(choice->name))
+	if (!sandbox_has_root(choice->name))
 		return 0;
 	sandbox->user = record_get_fd(&holder, sandbox->holder, GOJAIL_USER_FD);
 	return sandbox->user >= 0 ? 0 : fault_set(fault, "cannot open the user namespace of job %s: %s", choice->job, strerror(errno));
