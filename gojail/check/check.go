@@ -13,6 +13,7 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/site"
+	"github.com/gojail/gojail/gojail/subids"
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
@@ -87,6 +88,8 @@ type Node struct {
 	passwdIn string // path of the node's passwd(5); "": /etc/passwd
 	rootIn   string // directory below which the settings of PAM and systemd are; "": /
 	lastPID  string // path of the setting that checkPIDs opens; "": the kernel's
+
+	subIDs *subids.Source // where ranges and accounts are read; nil: this node
 }
 
 // path returns the path of a file of PAM or systemd.
@@ -165,6 +168,7 @@ func (c *checker) checkNode() bool {
 	c.checkScratch()
 	c.checkPIDs()
 	c.checkSlurm()
+	c.checkSubIDs()
 	return able // otherwise each jail would report the kernel's fault again
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/gojail/subids"
 	"github.com/gojail/gojail/internal/oneline"
 )
 
@@ -90,7 +91,7 @@ func checkMapOf(j *config.Jail, root int, m specs.Mount, try func(at int, path s
 // open.
 func openUserNamespace() (*os.File, error) {
 	cmd := exec.Command("cat")
-	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 1 << 16, Size: mount.RangeCount}}
+	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 1 << 16, Size: subids.Count}}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids}
 	hold, err := cmd.StdinPipe()
 	if err == nil {

@@ -3,6 +3,9 @@
 package check
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/subids"
 	"github.com/gojail/gojail/internal/nstest"
 )
 
@@ -69,9 +73,75 @@ func TestCheckTriesIDMaps(t *testing.T) {
 func TestCheckSaysOnceHowToCloseARange(t *testing.T) {
 	n := newGoodNode(t)
 	n.configure(t, `jail_root = ["range"]`)
+	n.setSubIDs(t, "alice:100000:65536\n", "")
 	found := n.listFindings()
 	assert.Contains(t, found, "FAIL  jail a: --jail-root=range: a set-user-ID file created in the jail could be executed on the node in "+n.root+"; ")
 	assert.Equal(t, 1, strings.Count(found, "chmod 700 "+n.dir), found)
 	require.NoError(t, os.Chmod(n.dir, 0o700))
 	assert.NotContains(t, n.listFindings(), "range")
+}
+
+// setSubIDs gives the node ranges of uids and of gids, and accounts besides root.
+func (n *checkedNode) setSubIDs(t *testing.T, ranges, accounts string) {
+	t.Helper()
+	n.subIDs = &subids.Source{
+		Etc: filepath.Join(n.dir, "etc"),
+		List: func(_ context.Context, database string, line func(string)) error {
+			for text := range strings.Lines("root:x:0:0:::\n" + accounts) {
+				if database == "passwd" {
+					line(strings.TrimSpace(text))
+				}
+			}
+			return nil
+		},
+		LookUp: func(_ context.Context, database string, id uint32) (string, error) {
+			if id == 300000 {
+				return "", errors.New("connection refused")
+			}
+			return "", nil
+		},
+	}
+	require.NoError(t, os.MkdirAll(n.subIDs.Etc, 0o755))
+	for name, text := range map[string]string{"subuid": ranges, "subgid": ranges} {
+		n.writeFile(t, "etc/"+name, text, 0o644)
+	}
+}
+
+// TestCheckOfSubordinateIDs requires a line for each user to whom range is refused, whose remedy helps, and what cannot be known.
+func TestCheckOfSubordinateIDs(t *testing.T) {
+	const taken = "FAIL  subordinate ids: --jail-root=range: the ids 100000-165535 of alice in /etc/subuid include uid 123456 of carol; write alice:165536:65536 in its place, whose ids are free"
+	both := func(user, other string) string {
+		line := "the ids 100000-165535 of " + user + " in /etc/sub%s overlap those of " + other + " there (" + other + ":100000:65536); write " + user + ":165536:65536 in its place, whose ids are free"
+		return fmt.Sprintf("FAIL  subordinate ids: --jail-root=range: "+line+"; and "+line, "uid", "gid")
+	}
+	const others = "alice:100000:65536\nbob:231072:65536\n5003:300:10\n"
+	for name, test := range map[string]struct {
+		ranges, accounts string
+		want             []string
+	}{
+		"good":                  {ranges: others, want: []string{"OK    subordinate ids: --jail-root=range: nobody else is known to have an id of the ranges of 2 users"}},
+		"an account":            {ranges: others, accounts: "carol:x:123456:1:::", want: []string{taken, "OK    subordinate ids: --jail-root=range: nobody else is known to have an id of the ranges of 1 users"}},
+		"its remedy":            {ranges: strings.Replace(others, "alice:100000:65536", "alice:165536:65536", 1), accounts: "carol:x:123456:1:::", want: []string{"OK    subordinate ids: --jail-root=range: nobody else is known to have an id of the ranges of 2 users"}},
+		"one user by two names": {ranges: others + "5001:100000:65536\n", accounts: "alice:x:5001:5001:::", want: []string{"OK    subordinate ids: --jail-root=range: nobody else is known to have an id of the ranges of 2 users"}},
+		"two users alike":       {ranges: "alice:100000:65536\nbob:100000:65536\n", want: []string{both("alice", "bob"), both("bob", "alice")}},
+		"nobody":                {want: []string{"WARN  subordinate ids: --jail-root=range is refused to all users: DIR/subuid and DIR/subgid give nobody 65536 ids; write a line such as alice:100000:65536 into both, or remove \"range\" from jail_root"}},
+		"a silent service":      {ranges: "alice:300000:65536\n", want: []string{"FAIL  subordinate ids: --jail-root=range: cannot ask the name service whether an account has uid 300000: connection refused; try again, or correct it"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newGoodNode(t)
+			require.NoError(t, os.Chmod(n.dir, 0o700))
+			n.configure(t, `jail_root = ["range"]`)
+			n.setSubIDs(t, test.ranges, test.accounts)
+			var found []string
+			Check(n.Node, func(f Finding) {
+				if f.Subject == "subordinate ids" {
+					found = append(found, strings.ReplaceAll(f.String(), n.subIDs.Etc, "DIR"))
+				}
+			})
+			assert.Equal(t, test.want, found)
+			n.configure(t, `jail_root = ["self"]`)
+			n.subIDs.List = func(context.Context, string, func(string)) error { panic("nobody needs it") }
+			n.listFindings()
+		})
+	}
 }

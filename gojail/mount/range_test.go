@@ -20,22 +20,6 @@ import (
 	"github.com/gojail/gojail/internal/nstest"
 )
 
-func TestSubRange(t *testing.T) {
-	for text, want := range map[string][2]uint32{
-		"alice:100000:65536\n":                       {100000, 65536},
-		"bob:100000:65536\nalice:165536:131072":      {165536, 131072},
-		"5001:200000:65536":                          {200000, 65536},
-		"alice:100000:1000\nalice:300000:65536":      {300000, 65536}, // the first is too small
-		"alice:0:65536":                              {},              // the node's own users
-		"alice:4294901760:65536":                     {},              // beyond the last id
-		"alice:100000\nalice:x:65536\nalice:1:2:3\n": {},
-		"": {},
-	} {
-		first, count := subRange(text, []string{"5001", "alice"})
-		assert.Equal(t, want, [2]uint32{first, count}, text)
-	}
-}
-
 // judged is what a test of refuseSuid mounts in a namespace of its own, and its verdict.
 type judged struct {
 	Dir    string     // a tmpfs that is nosuid is mounted there, with /jails/debian in it

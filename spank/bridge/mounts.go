@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,7 +12,9 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/mount"
+	"github.com/gojail/gojail/gojail/sandbox"
 	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/gojail/subids"
 )
 
 func (r *request) openMounts() ([]mount.Tree, error) {
@@ -69,14 +72,21 @@ func (r *request) mapData(tree int, m config.UserMount) error {
 	return nil
 }
 
-// findIDs puts the user's range into the answer, for the launcher, which creates the user namespaces.
+// findIDs puts the user's range into the answer, for the launcher, which creates the user namespaces. It fails if an id of it is somebody
+// else's, or if the name service does not answer.
 func (r *request) findIDs() ([]mount.Tree, error) {
 	who, err := r.readCredentials()
 	if err != nil {
 		return nil, err
 	}
-	found, err := mount.SubIDs(who.UID)
-	r.answer = fmt.Sprintf("%d %d %d", found.UID, found.GID, found.Count)
+	c, err := r.loadConfig()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), r.lastMoment())
+	defer cancel()
+	found, err := sandbox.FindIDs(ctx, subids.Host, c, who.UID)
+	r.answer = fmt.Sprintf("%d %d %d", found.UID, found.GID, subids.Count)
 	return nil, err
 }
 
