@@ -2,11 +2,11 @@
 #include "launcher/verbs.h"
 
 #include "common/clock.h"
-#include "common/fd.h"
 #include "common/job.h"
 #include "common/job_mounts.h"
 #include "common/record.h"
 #include "common/syscalls.h"
+#include "launcher/cgroup.h"
 #include "launcher/command.h"
 #include "launcher/ended.h"
 #include "launcher/library.h"
@@ -17,9 +17,7 @@
 #include "launcher/template.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,58 +25,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/*
- * Writes the path of gojail's own cgroup of v2: beside that of process 1, as Slurm places its own (src/plugins/cgroup/v2). In a container
- * whose cgroup namespace is the host's, /sys/fs/cgroup is the host's too, and this is the pod's part of it.
- */
-static void find_own_cgroup(char path[PATH_MAX])
-{
-	char text[PATH_MAX / 2];
-	scoped_fd fd = open("/proc/1/cgroup", O_RDONLY | O_CLOEXEC);
-	char *begin = read_string(fd, text, sizeof(text)) > 0 ? strstr(text, "0::/") : NULL;
-	char *end = begin ? strchr(begin, '\n') : NULL;
-
-	if (end) {
-		*end = '\0';
-		begin += strlen("0::");
-		*strrchr(begin, '/') = '\0';
-	}
-	/* Process 1 may be outside of the namespace (cgroup_namespaces(7)). */
-	snprintf(path, PATH_MAX, "/sys/fs/cgroup%s/gojail", end && !strstr(begin, "/..") ? begin : "");
-}
-
-/*
- * Moves the launcher out of the step's cgroup. Slurm kills, or waits for, what it finds there, and limits its memory and devices;
- * 26.05 drains the node for a process that outlives its step. A user may freeze the cgroup of a session. Both versions of cgroups,
- * and both at once (systemd's hybrid hierarchy); a failure is harmless.
- */
-static void leave_cgroup(void)
-{
-	static const char *const controllers[] = {"freezer", "memory", "devices", "cpuset", "cpu",
-						  "cpuacct", "pids", "blkio", "systemd", "unified"};
-	char path[PATH_MAX + 16], own[PATH_MAX];
-	struct stat st;
-	/* Without it the kernel may choose a job's holder before the job. */
-	scoped_fd oom = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	write_ignored(oom, "-1000", 5);
-	if (stat("/sys/fs/cgroup/cgroup.procs", &st) == 0) {
-		find_own_cgroup(own);
-		mkdir(own, 0755);
-		snprintf(path, sizeof(path), "%s/cgroup.procs", own);
-		scoped_fd fd = open(path, O_WRONLY | O_CLOEXEC);
-		write_ignored(fd, "0", 1);
-		return;
-	}
-	for (size_t i = 0; i < sizeof(controllers) / sizeof(controllers[0]); i++) {
-		snprintf(path, sizeof(path), "/sys/fs/cgroup/%s/cgroup.procs", controllers[i]);
-		scoped_fd fd = open(path, O_WRONLY | O_CLOEXEC);
-		write_ignored(fd, "0", 1);
-	}
-}
 
 /* Goes on as a child of init, which no step waits for or kills. */
 static void detach(void)
@@ -243,7 +190,7 @@ int verb_run(const char *verb, const struct node *node, int64_t until, struct fa
 {
 	if (verb_is_enter(verb))
 		return run_command(node, until, fault); /* the command stays in the caller's cgroup */
-	leave_cgroup();
+	cgroup_leave();
 	if (strcmp(verb, "template") == 0) {
 		detach();
 		return template_serve(node, until, fault);
