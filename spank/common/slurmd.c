@@ -44,7 +44,9 @@ static int read_slurmd(const struct node *node, struct record *slurmd)
 	return sscanf(text, "%*d %d %" SCNu64 " %16s", &slurmd->pid, &slurmd->start, slurmd->key) == 3 ? 0 : -1;
 }
 
-/* Opens the /proc directory of slurmd. Returns -1 if that has ended, or is in another PID namespace than this process. */
+/*
+ * Opens the /proc directory of slurmd. Returns -1 if that has ended, or is in another PID namespace than this process.
+ */
 static int open_slurmd(const struct record *slurmd)
 {
 	char path[32];
@@ -58,7 +60,10 @@ static int open_slurmd(const struct record *slurmd)
 	return process;
 }
 
-/* Reports whether a mount namespace is that of a slurmd which has ended, or of process 1, in which no job is that has one of its own. */
+/*
+ * Reports whether a mount namespace is that of a slurmd which has ended, or of process 1, in which no job is that has
+ * one of its own.
+ */
 static bool is_of_node(const struct record *slurmd, const struct stat *own)
 {
 	char key[GOJAIL_KEY_LEN + 1];
@@ -68,26 +73,70 @@ static bool is_of_node(const struct record *slurmd, const struct stat *own)
 	return strcmp(slurmd->key, key) == 0 || (stat("/proc/1/ns/mnt", &first) == 0 && is_same_file(own, &first));
 }
 
-int slurmd_enter_mounts(const struct node *node, struct fault *fault)
+/*
+ * Enters the namespaces beside that of mounts which a starter may have of its own, such as an administrator's by
+ * unshare(1) or ip-netns(8): sandboxes without such namespaces of their own have the template's. Returns 0, or -1 with
+ * a fault.
+ */
+static int enter_others(int process, const char *whose, struct fault *fault)
 {
+	static const struct {
+		const char *name;
+		int type;
+	} kinds[] = {{"net", CLONE_NEWNET}, {"ipc", CLONE_NEWIPC}, {"uts", CLONE_NEWUTS}, {"cgroup", CLONE_NEWCGROUP}};
+	char path[32];
+	struct stat own, its;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		scoped_fd namespace = open_namespace(process, kinds[i].name);
+
+		snprintf(path, sizeof(path), "/proc/self/ns/%s", kinds[i].name);
+		/*
+		 * Without CAP_SYS_PTRACE it may not be opened; a user namespace may refuse to enter even the own one.
+		 */
+		if (namespace < 0 || stat(path, &own) < 0 || fstat(namespace, &its) < 0 || is_same_file(&own, &its))
+			continue;
+		if (setns(namespace, kinds[i].type) < 0)
+			return fault_set(fault, "cannot enter the %s namespace of %s: %s; start gojail in the node's own namespaces",
+					 kinds[i].name, whose, strerror(errno));
+	}
+	return 0;
+}
+
+/* Enters the other namespaces of process 1, if it has this process's mounts. Returns 0, or -1 with a fault. */
+static int enter_others_of_node(const struct stat *own, struct fault *fault)
+{
+	scoped_fd first = open("/proc/1", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	scoped_fd mounts = first < 0 ? -1 : open_namespace(first, "mnt");
+	struct stat its;
+
+	if (mounts < 0 || fstat(mounts, &its) < 0 || !is_same_file(own, &its))
+		return 0;
+	return enter_others(first, "process 1", fault);
+}
+
+int slurmd_enter_namespaces(const struct node *node, struct fault *fault)
+{
+	bool known;
 	struct record slurmd = {0};
 	struct stat own, its;
 
-	if (read_slurmd(node, &slurmd) < 0)
-		return 0;
-	scoped_fd process = open_slurmd(&slurmd);
+	if (stat("/proc/self/ns/mnt", &own) < 0)
+		return fault_set(fault, "cannot read the mount namespace of gojail-launcher: %s", strerror(errno));
+	known = read_slurmd(node, &slurmd) == 0;
+	scoped_fd process = known ? open_slurmd(&slurmd) : -1;
 	scoped_fd mounts = process < 0 ? -1 : open_namespace(process, "mnt");
 	scoped_fd root = process < 0 ? -1 : openat(process, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (stat("/proc/self/ns/mnt", &own) < 0)
-		return fault_set(fault, "cannot read the mount namespace of gojail-launcher: %s", strerror(errno));
-	if (mounts >= 0 && fstat(mounts, &its) == 0 && is_same_file(&own, &its))
-		return 0;
-	if (process < 0 && is_of_node(&slurmd, &own))
-		return 0;
+	if (process < 0 && (!known || is_of_node(&slurmd, &own)))
+		return enter_others_of_node(&own, fault);
 	if (process < 0)
 		return fault_set(fault, "slurmd has ended (%s/" GOJAIL_SLURMD "), and the mounts of this job are its own: no jail is made of them; try again when slurmd runs",
 				 node->state);
+	if (enter_others(process, "slurmd", fault) < 0)
+		return -1;
+	if (mounts >= 0 && fstat(mounts, &its) == 0 && is_same_file(&own, &its))
+		return 0;
 	if (mounts < 0 || root < 0 || setns(mounts, CLONE_NEWNS) < 0 || fchdir(root) < 0 || chroot(".") < 0 || chdir("/") < 0)
 		return fault_set(fault, "cannot enter the mount namespace of slurmd, process %d: %s", (int)slurmd.pid, strerror(errno));
 	return 0;

@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 /*
- * Writes the path of gojail's own cgroup of v2: beside that of process 1, as Slurm places its own (src/plugins/cgroup/v2). In a container
- * whose cgroup namespace is the host's, /sys/fs/cgroup is the host's too, and this is the pod's part of it.
+ * Writes the path of gojail's own cgroup of v2: beside that of process 1, as Slurm places its own
+ * (src/plugins/cgroup/v2). In a container whose cgroup namespace is the host's, /sys/fs/cgroup is the host's too, and
+ * this is the pod's part of it.
  */
 static void find_own_cgroup(char path[PATH_MAX])
 {
@@ -32,14 +33,12 @@ static void find_own_cgroup(char path[PATH_MAX])
 
 void cgroup_leave(void)
 {
-	static const char *const controllers[] = {"freezer", "memory", "devices", "cpuset", "cpu",
-						  "cpuacct", "pids", "blkio", "systemd", "unified"};
+	static const char *const controllers[] = {
+		"freezer", "memory", "devices", "cpuset", "cpu", "cpuacct", "pids", "blkio",
+		"systemd", "unified", "net_cls", "net_prio", "perf_event", "hugetlb", "rdma", "misc"};
 	char path[PATH_MAX + 16], own[PATH_MAX];
 	struct stat st;
-	/* Without it the kernel may choose a job's holder before the job. */
-	scoped_fd oom = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
-	write_ignored(oom, "-1000", 5);
 	if (stat("/sys/fs/cgroup/cgroup.procs", &st) == 0) {
 		find_own_cgroup(own);
 		mkdir(own, 0755);

@@ -7,18 +7,17 @@
 #include "common/fault.h"
 #include "common/node.h"
 #include "common/syscalls.h"
+#include "launcher/inherited.h"
 #include "launcher/library.h"
 #include "launcher/own_file.h"
 #include "launcher/verbs.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -45,20 +44,9 @@ static int locate(struct node *node)
 /* Prepares the verb enter: no descriptor that a program of the jail could get, no file of the node's that it could write. */
 static int prepare_enter(char **argv, const struct node *node, struct fault *fault)
 {
-	if (syscall(SYS_close_range, GOJAIL_REPLY_FD + 1, ~0u, 0) < 0)
-		return fault_set(fault, "cannot close the caller's descriptors: %s", strerror(errno));
+	if (syscall(SYS_close_range, GOJAIL_REPLY_FD + 1, ~0u, 0) < 0 || chdir("/") < 0)
+		return fault_set(fault, "cannot close the caller's descriptors, or leave its directory: %s", strerror(errno));
 	return own_file_protect(argv, node->libdir, fault);
-}
-
-/*
- * Gives up the groups of the caller, which are those of a user where gojail-session is: the zygote that may be started serves all users.
- * setgroups(2) is not called without need: a user namespace may refuse it (user_namespaces(7)).
- */
-static int drop_groups(struct fault *fault)
-{
-	if (setresgid(0, 0, 0) == 0 && (getgroups(0, NULL) == 0 || setgroups(0, NULL) == 0))
-		return 0;
-	return fault_set(fault, "cannot give up the caller's groups: %s; gojail-launcher needs root's right to change them (CAP_SETGID)", strerror(errno));
 }
 
 /* Prepares this process for its verb, and reads what is said about the node. */
@@ -68,16 +56,11 @@ static int prepare(char **argv, struct node *node, struct fault *fault)
 
 	if (locate(node) < 0)
 		return fault_set(fault, "cannot determine the path of gojail-launcher: %s", strerror(errno));
-	if (enter && prepare_enter(argv, node, fault) < 0)
-		return -1;
-	if (!enter && drop_groups(fault) < 0) /* else the command's are among the words */
+	/* The command of enter is its starter's own, and has that one's limits, cgroup and priority. */
+	if ((enter ? prepare_enter(argv, node, fault) : inherited_reset(fault)) < 0)
 		return -1;
 	if (library_open(node->libdir, argv + 1) < 0)
 		return fault_set(fault, "cannot prepare the call of libgojail.so: %s", strerror(errno));
-	if (!enter)
-		umask(022); /* else the command's is the caller's */
-	if (chdir("/") < 0)
-		return fault_set(fault, "cannot change directory to /: %s", strerror(errno));
 	if (enter && *library_word("libdir"))
 		snprintf(node->libdir, sizeof(node->libdir), "%s", library_word("libdir"));
 	snprintf(node->state, sizeof(node->state), "%s", *library_word("state") ? library_word("state") : GOJAIL_DEFAULT_STATE);

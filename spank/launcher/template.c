@@ -184,7 +184,7 @@ int template_serve(const struct node *node, int64_t until, struct fault *fault)
 	struct record zygote = {.pid = getpid(), .start = read_start_time(getpid())}, before = {0};
 	static struct preparation p; /* the keeper keeps what it says of the origin */
 
-	if (slurmd_enter_mounts(node, fault) < 0)
+	if (slurmd_enter_namespaces(node, fault) < 0)
 		return -1;
 	p.dir = open_template_dir(node, library_word("jail"), fault);
 	p.lock = p.dir < 0 ? -1 : lock_template(p.dir, until, fault);

@@ -6,7 +6,6 @@
 #include "common/job_mounts.h"
 #include "common/record.h"
 #include "common/syscalls.h"
-#include "launcher/cgroup.h"
 #include "launcher/command.h"
 #include "launcher/ended.h"
 #include "launcher/library.h"
@@ -190,7 +189,6 @@ int verb_run(const char *verb, const struct node *node, int64_t until, struct fa
 {
 	if (verb_is_enter(verb))
 		return run_command(node, until, fault); /* the command stays in the caller's cgroup */
-	cgroup_leave();
 	if (strcmp(verb, "template") == 0) {
 		detach();
 		return template_serve(node, until, fault);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/caller.h"
 
+#include "common/signals.h"
 #include "common/syscalls.h"
 
 #include <errno.h>
@@ -49,26 +50,12 @@ static void take_variables(struct caller *caller)
 	environ = none;
 }
 
-/* Sets a signal to its default, also those that the C library keeps for itself and ignores in what posix_spawn(3) starts. */
-static void reset_signal(int number)
-{
-	static const struct {
-		uint64_t handler, flags, restorer, mask;
-	} none; /* struct sigaction of the kernel on 64 bits; where the architecture has no restorer, the rest is zero all the same */
-
-	syscall(SYS_rt_sigaction, number, &none, NULL, sizeof(none.mask));
-}
-
 /* Blocks all signals, and removes the caller's handlers and timers. */
 static void drop_signals(void)
 {
 	struct itimerval never = {0};
-	sigset_t all;
 
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
-	for (int signal_number = 1; signal_number < NSIG; signal_number++)
-		reset_signal(signal_number);
+	signals_reset(true);
 	for (int timer = (int)ITIMER_REAL; timer <= (int)ITIMER_PROF; timer++)
 		setitimer((__itimer_which_t)timer, &never, NULL); /* execve(2) keeps them */
 }
@@ -88,10 +75,7 @@ static int read_priority(struct caller *caller, struct fault *fault)
 	return 0;
 }
 
-/*
- * The kernel's default, in nanoseconds. The caller's outlives the set-user-ID bit and would let no timeout end, neither here nor in the
- * zygote that gojail-launcher may start.
- */
+/* The kernel's default, in nanoseconds. The caller's outlives the set-user-ID bit and would let no timeout end. */
 #define TIMER_SLACK 50000
 
 int caller_read(struct caller *caller, struct fault *fault)
@@ -215,16 +199,14 @@ static int restore_limits(const struct caller *caller)
 	return 0;
 }
 
-enum { MEMORY_DEFAULT = 0 }; /* MPOL_DEFAULT of set_mempolicy(2) */
-
 int caller_leave(const struct caller *caller, struct fault *fault)
 {
 	if (setresgid(caller->gid, caller->gid, caller->gid) < 0 || setresuid(0, 0, 0) < 0)
 		return fault_set(fault, "cannot become root: %s", strerror(errno));
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* a change of ids has set it to fs.suid_dumpable */
-	/* execve(2) keeps both, and gojail-launcher may start a zygote, which serves all users. */
-	if (personality(PER_LINUX) < 0 || (syscall(SYS_set_mempolicy, MEMORY_DEFAULT, NULL, 0) < 0 && errno != ENOSYS && errno != EPERM))
-		return fault_set(fault, "cannot set the default personality and memory policy: %s", strerror(errno));
+	/* execve(2) keeps it, and the filter of a jail refuses most others. */
+	if (personality(PER_LINUX) < 0)
+		return fault_set(fault, "cannot set the default personality: %s", strerror(errno));
 	set_own_limits(caller);
 	set_own_priority(caller);
 	return keep_capabilities(NEEDED) == 0 ? 0 : fault_set(fault, "cannot drop capabilities: %s", strerror(errno));
