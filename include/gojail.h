@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#define GOJAIL_VERSION 15 /* raised with each change of what this file or docs/state.md describes */
+#define GOJAIL_VERSION 16 /* raised with each change of what this file or docs/state.md describes */
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
@@ -138,6 +138,7 @@
  *   login     find or build the sandbox of a user's sessions on a login node, then stay to end it when it is no longer used
  *   storage   probe the storage of a sandbox whose template's keeper is gone
  *   enter     run a command in a sandbox that is there, with what its tasks give up given up for good
+ *   earlier   tear down what an earlier job of the same number left: of another user than uid or, if begun is given, of before that time
  *   epilog    tear a job's sandboxes down; its files are in the trash then
  *   ended     write the line of a job's end into the journal, with the use of its GPUs, and into its record in slurmdbd
  *   clean     remove what is in the trash, and try again what failed at the ends of jobs
@@ -152,7 +153,7 @@
  * (which of the descriptors 0 to 2 becomes the command's terminal), TERM, LANG and TZ (of the command's environment),
  * privileged (the command gives up nothing), libdir (of the launcher itself, which runs from a mount of its own file
  * then), summary, error, begun, ended and field (of a job's end: the fields of its line, why not all of it is gone, its
- * time in Unix seconds, and which field of its record gets them; gpus has the numbers of its device nodes then), source
+ * time in Unix seconds, which begun is of the verb earlier as well, and which field of its record gets them; gpus has the numbers of its device nodes then), source
  * (the path of the jail's root on the node), allocated (the time, in nanoseconds, of the job's file in GOJAIL_ALLOCATED
  * for which a session asks), replace (PID:START of the zygote that template is to replace, although it has the key).
  *

@@ -9,7 +9,7 @@ import (
 
 // Limits of the C contract (include/gojail.h); contract_test.go compares them.
 const (
-	Version  = 15
+	Version  = 16
 	NameMax  = 64
 	PathMax  = 1024
 	TextMax  = 1024

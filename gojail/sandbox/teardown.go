@@ -87,16 +87,24 @@ func teardownLocked(s *state.State, scratch, job string, until time.Time, mayI f
 		return "", fmt.Errorf("job %s: %w", job, err)
 	}
 	parent = findScratch(s, scratch, job)
+	if err := endLocked(s, parent, job, until); err != nil {
+		return "", err
+	}
+	return parent, nil
+}
+
+// endLocked ends the holders of a job, moves its scratch directory to the trash and removes its records. The caller holds the job's lock.
+func endLocked(s *state.State, parent, job string, until time.Time) error {
 	for _, step := range []func() error{
 		func() error { return endHolders(s, job, until) },
 		func() error { return moveToTrash(parent, job, until) },
 		func() error { return removeRecords(s, job) },
 	} {
 		if err := step(); err != nil {
-			return "", fmt.Errorf("job %s: %w", job, err)
+			return fmt.Errorf("job %s: %w", job, err)
 		}
 	}
-	return parent, nil
+	return nil
 }
 
 // findScratch returns the parent of the job's scratch directory, which was noted when it was created, or

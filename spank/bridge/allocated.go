@@ -10,7 +10,7 @@ import (
 	"github.com/gojail/gojail/gojail/state"
 )
 
-// checkAllocated requires that Slurm says of the job that it has this node.
+// checkAllocated requires that Slurm says of the job that it is the user's and has this node.
 func (r *request) checkAllocated() ([]mount.Tree, error) {
 	s, err := state.OpenState(r.words["state"])
 	if err != nil {
@@ -22,5 +22,5 @@ func (r *request) checkAllocated() ([]mount.Tree, error) {
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), r.lastMoment())
 	defer cancel()
-	return nil, sandbox.CheckAllocated(ctx, s, c, r.words["job"])
+	return nil, sandbox.CheckAllocated(ctx, s, c, r.words["job"], r.words["uid"])
 }

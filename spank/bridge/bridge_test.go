@@ -127,12 +127,16 @@ func TestRefusals(t *testing.T) {
 	}{
 		{99, n.formatWords("site"), "libgojail.so has version " + strconv.Itoa(contract.Version) + " of the contract, but the launcher has 99; reinstall gojail on this node"},
 		{contract.Version, nil, "libgojail.so was called without a verb; reinstall gojail on this node"},
-		{contract.Version, n.formatWords("frobnicate"), `libgojail.so: unknown verb "frobnicate"; known: allocated, boot, clean, ended, epilog, ids, jail, logout, mounts, net, netfiles, range, root, site, stage`},
+		{contract.Version, n.formatWords("frobnicate"), `libgojail.so: unknown verb "frobnicate"; known: allocated, boot, clean, earlier, ended, epilog, ids, jail, logout, mounts, net, netfiles, range, root, site, stage`},
 		{contract.Version, n.formatWords("site", "colour=red"), `site: unknown word "colour=red"`},
 		{contract.Version, n.formatWords("root", "jail=big"), `jail "big" is unknown; this node has: small`},
 		{contract.Version, n.formatWords("mounts", "jail=small", "mounts=/a", "uid=1", "gid=1"), "--jail-mount=/a: must be SOURCE:DESTINATION"},
 		{contract.Version, n.formatWords("mounts", "jail=small", "mounts=/a:/mnt", "uid=-1", "gid=1"), `mounts: uid="-1" is not a user or group id`},
 		{contract.Version, n.formatWords("epilog", "job=../../etc"), `"../../etc" is not a job id`},
+		{contract.Version, n.formatWords("earlier", "job=../../etc", "uid=1"), `"../../etc" is not a job id`},
+		{contract.Version, n.formatWords("earlier", "job=login-1", "uid=1"), `"login-1" is not a job id`},
+		{contract.Version, n.formatWords("earlier", "job=7", "uid=-1"), `earlier: uid="-1" is not a user`},
+		{contract.Version, n.formatWords("earlier", "job=7", "uid=1", "begun=x"), `earlier: begun="x" is not a time`},
 	} {
 		a := b.callBridge(t, c.version, "0", "/nowhere", c.words...)
 		assert.Equal(t, "-1", a.result, c.want)

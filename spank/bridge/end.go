@@ -4,7 +4,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/gojail/gojail/gojail/mount"
@@ -30,6 +32,31 @@ func (r *request) endJob() ([]mount.Tree, error) {
 	}
 	// What was built meanwhile for a session (allocation.h), under the job's lock, may have got VFs; nothing builds more now.
 	return nil, r.releaseNet(r.words["job"], until)
+}
+
+// endEarlier ends what an earlier job of the same number left.
+func (r *request) endEarlier() ([]mount.Tree, error) {
+	s, err := state.OpenState(r.words["state"])
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.loadConfig()
+	if err != nil {
+		return nil, err
+	}
+	uid, err := strconv.ParseUint(r.words["uid"], 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("%s: uid=%q is not a user", r.verb, r.words["uid"])
+	}
+	present, until := sandbox.Present{Job: r.words["job"], UID: uint32(uid)}, r.lastMoment()
+	if text := r.words["begun"]; text != "" {
+		seconds, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: begun=%q is not a time", r.verb, text)
+		}
+		present.Begun = time.Unix(seconds, 0)
+	}
+	return nil, sandbox.EndEarlier(s, c, present, until, func(job string) error { return r.releaseNet(job, until) })
 }
 
 // openForEnd returns what is needed to end a sandbox: the state directory and the scratch directory.

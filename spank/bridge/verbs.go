@@ -40,6 +40,7 @@ var verbs = map[string]func(*request) ([]mount.Tree, error){
 	"net":       (*request).attachNet,
 	"netfiles":  (*request).showNetFiles,
 	"epilog":    (*request).endJob,
+	"earlier":   (*request).endEarlier,
 	"clean":     (*request).finishJob,
 	"boot":      (*request).sweepNode,
 	"logout":    (*request).endLogin,

@@ -36,3 +36,15 @@ int fault_set_silent(struct fault *fault, const char *format, ...)
 	va_end(args);
 	return -1;
 }
+
+int fault_set_earlier(struct fault *fault, const char *format, ...)
+{
+	bool first = !fault->text[0];
+	va_list args;
+
+	va_start(args, format);
+	set_text(fault, false, format, args);
+	va_end(args);
+	fault->earlier = fault->earlier || first;
+	return -1;
+}

@@ -9,7 +9,8 @@
 
 struct fault {
 	char text[GOJAIL_TEXT_MAX];
-	bool silent; /* the storage of the jail may not answer: nothing on it may be touched */
+	bool silent;  /* the storage of the jail may not answer: nothing on it may be touched */
+	bool earlier; /* an earlier job of the same number left something, which earlier_end may remove (earlier.h) */
 };
 
 /* Sets the text unless one is set already. Returns -1, for the caller to return. */
@@ -17,5 +18,8 @@ __attribute__((format(printf, 2, 3))) int fault_set(struct fault *fault, const c
 
 /* The same, for storage that did not answer in time. */
 __attribute__((format(printf, 2, 3))) int fault_set_silent(struct fault *fault, const char *format, ...);
+
+/* The same, for what an earlier job of the same number left. */
+__attribute__((format(printf, 2, 3))) int fault_set_earlier(struct fault *fault, const char *format, ...);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "common/allocation.h"
 #include "common/clock.h"
+#include "common/earlier.h"
 #include "common/fd.h"
 #include "common/gpus.h"
 #include "common/job_find.h"
@@ -386,9 +387,9 @@ static int check_allocated(const struct node *node, const struct sandbox_spec *s
 	return fault_ended(spec, fault);
 }
 
-int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
-		  const struct jail *jail, const struct sandbox_spec *spec, const struct sandbox_go *go,
-		  int64_t until, struct fault *fault)
+/* Does what sandbox_build does, unless an earlier job of the same number left something: then it returns -1 with a fault that says so. */
+static int find_or_build(struct sandbox *sandbox, const struct node *node, const struct site *site, const struct jail *jail,
+			 const struct sandbox_spec *spec, const struct sandbox_go *go, int64_t until, struct fault *fault)
 {
 	scoped_fd job = -1;
 	scoped_fd lock = lock_job(node, spec, until, &job, fault);
@@ -414,6 +415,21 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 	if (result == NOT_MADE && !fault->silent && prepared != TEMPLATE_REPLACED && replace_template(node, jail, until, fault))
 		result = build_once(sandbox, node, site, jail, spec, job, go, until, fault);
 	return result < 0 ? -1 : 0;
+}
+
+int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
+		  const struct jail *jail, const struct sandbox_spec *spec, const struct sandbox_go *go,
+		  int64_t until, struct fault *fault)
+{
+	int result = find_or_build(sandbox, node, site, jail, spec, go, until, fault);
+
+	/* The sandbox of a user's sessions has the number of the user, which no other user gets: what is another's there is a mistake. */
+	if (result == 0 || !fault->earlier || strncmp(spec->job, GOJAIL_LOGIN, strlen(GOJAIL_LOGIN)) == 0)
+		return result;
+	*fault = (struct fault){0};
+	if (earlier_end(node, spec->job, spec->user.uid, 0, until, fault) < 0)
+		return -1;
+	return find_or_build(sandbox, node, site, jail, spec, go, until, fault);
 }
 
 int sandbox_launch(const char *verb, pid_t parent, const struct node *node, const char *jail, const struct sandbox_spec *spec, int64_t until, struct fault *fault)
@@ -456,8 +472,9 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 			return 0;
 	}
 	sandbox_close(sandbox);
-	if (fault->text[0])
+	if (fault->text[0] && !fault->earlier)
 		return -1;
+	*fault = (struct fault){0}; /* what an earlier job left is removed before the sandbox is built */
 	sandbox->made = true;
 	if (!spec->mounts && !spec->net && !spec_is_range(spec))
 		return sandbox_build(sandbox, node, site, jail, spec, NULL, until, fault);

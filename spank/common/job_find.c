@@ -78,6 +78,8 @@ void sandbox_name(char *name, const struct jail *jail, const struct sandbox_spec
 		snprintf(name, SANDBOX_NAME_MAX + 1, "%s+%016" PRIx64, jail->name, hash);
 }
 
+#define OTHERS_TEXT "a job of another user with the same id left its sandbox on this node; ask your administrator to run: gojail sweep"
+
 int job_find_net(const char *state, const struct sandbox_spec *spec, struct record *net, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 64], key[GOJAIL_KEY_LEN + 1];
@@ -85,6 +87,8 @@ int job_find_net(const char *state, const struct sandbox_spec *spec, struct reco
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/" GOJAIL_NET, state, spec->job);
 	if (record_find(AT_FDCWD, path, net) < 0)
 		return -1;
+	if (net->uid != spec->user.uid)
+		return fault_set_earlier(fault, OTHERS_TEXT);
 	snprintf(key, sizeof(key), "%016" PRIx64, job_hash(spec->net));
 	if (strcmp(key, net->key) == 0)
 		return 0;
@@ -200,8 +204,6 @@ bool sandbox_is_of_jail(const char *name, const char *jail)
 	return !jail || (strlen(jail) == sandbox_measure_jail(name) && strncmp(name, jail, strlen(jail)) == 0);
 }
 
-#define OTHERS_TEXT "a job of another user with the same id left its sandbox on this node; ask your administrator to run: gojail sweep"
-
 int job_open(const struct node *node, const char *job)
 {
 	char path[GOJAIL_PATH_MAX + 64];
@@ -236,7 +238,7 @@ int job_check_owner(int job, uid_t uid, struct fault *fault)
 		return 0;
 	snprintf(owner, sizeof(owner), "%u\n", (unsigned)uid);
 	if (!has_text(job, GOJAIL_OWNER, ""))
-		return fault_set(fault, OTHERS_TEXT);
+		return fault_set_earlier(fault, OTHERS_TEXT);
 	if (job_write_text(job, GOJAIL_OWNER, owner) == 0)
 		return 0;
 	fault_set(fault, "cannot write in the state directory: %s; is it full or read-only?", strerror(errno));
@@ -271,7 +273,7 @@ int sandbox_find(struct sandbox *sandbox, const struct node *node, const struct 
 	scoped_fd of_net = spec->net ? record_open_proc(&net) : -1;
 	sandbox->net = spec->net ? open_namespace(of_net, "net") : -1;
 	if (holder.uid != spec->user.uid)
-		fault_set(fault, OTHERS_TEXT);
+		fault_set_earlier(fault, OTHERS_TEXT);
 	else if (!has_same_mounts(job, name, spec))
 		fault_set(fault, "another sandbox of this job has the same hash; change --jail-mount, for example the order of its mounts");
 	else if ((!spec->net || sandbox->net >= 0) && sandbox_take_from_holder(sandbox, jail, spec, &holder) == 0)

@@ -267,9 +267,9 @@ int scratch_open_tree(const struct node *node, const char *scratch, const char *
 	snprintf(below, sizeof(below), "%s/%s", name, part->name);
 	there = fstatat(jobs, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	if (there && is_others(&st, uid))
-		return fault_set(fault, "a job of another user with the same id left %s on this node; "
-					"ask your administrator to run: gojail sweep",
-				 path);
+		return fault_set_earlier(fault, "a job of another user with the same id left %s on this node; "
+						"ask your administrator to run: gojail sweep",
+					 path);
 	if (there && remove_earlier(node, scratch, jobs, name, job, part) < 0)
 		return fault_set(fault, "an earlier run of the job left %s, which cannot be removed: %s; ask your administrator to run: gojail sweep",
 				 path, strerror(errno));

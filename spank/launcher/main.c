@@ -77,7 +77,7 @@ int main(int argc, char **argv)
 	int deadline;
 
 	if (argc < 2 || strchr(argv[1], '=') || argv[1][0] == '-') {
-		fprintf(stderr, "usage: gojail-launcher site|template|sandbox|session|login|storage|enter|epilog|ended|clean|boot|logout [name=value]... [-- COMMAND...]\n"
+		fprintf(stderr, "usage: gojail-launcher site|template|sandbox|session|login|storage|enter|earlier|epilog|ended|clean|boot|logout [name=value]... [-- COMMAND...]\n"
 				"It is started by the plugin and by gojail, not by people.\n");
 		return 2;
 	}

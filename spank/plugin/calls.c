@@ -121,10 +121,12 @@ int end_job(spank_t sp, int argc, char **argv)
 {
 	struct step *step = step_current();
 	uint32_t job;
+	uid_t uid;
 
 	/* An error here would drain the node; the sweep tries again. */
-	if (spank_get_item(sp, S_JOB_ID, &job) == ESPANK_SUCCESS && node_find(&step->node, argc, argv, &step->fault) == 0)
-		epilog_run(&step->node, job, &step->fault);
+	if (spank_get_item(sp, S_JOB_ID, &job) == ESPANK_SUCCESS && spank_get_item(sp, S_JOB_UID, &uid) == ESPANK_SUCCESS &&
+	    node_find(&step->node, argc, argv, &step->fault) == 0)
+		epilog_run(&step->node, job, uid, &step->fault);
 	if (step->fault.text[0])
 		slurm_error("gojail: %s", step->fault.text);
 	return 0;

@@ -67,7 +67,7 @@ static void read_gpus(struct summary *summary, int dir)
 		summary->gpus[0] = '\0';
 }
 
-void summary_read(struct summary *summary, const struct node *node, const char *job)
+void summary_read(struct summary *summary, const struct node *node, const char *job, uid_t uid)
 {
 	DIR *dir = job_open_list(node, job);
 	char name[GOJAIL_NAME_MAX + 64], word[128];
@@ -76,6 +76,7 @@ void summary_read(struct summary *summary, const struct node *node, const char *
 	*summary = (struct summary){.known = dir != NULL};
 	if (!dir)
 		return;
+	summary->others = !job_has_owner(dirfd(dir), uid);
 	read_words(dirfd(dir), GOJAIL_OWNER, summary->uid, sizeof(summary->uid));
 	read_words(dirfd(dir), GOJAIL_MEMORY, summary->memory, sizeof(summary->memory));
 	read_gpus(summary, dirfd(dir));
@@ -131,7 +132,7 @@ void event_ended(const struct summary *summary, const struct node *node, const c
 
 	if (!summary->known)
 		return; /* it had no jail here */
-	if (is_first_of_job(node))
+	if (!summary->others && is_first_of_job(node))
 		site_read_summary(node, field, sizeof(field));
 	snprintf(what, sizeof(what), "event=ended job=%s uid=%s jail=%s version=%s memory_peak=%s%s%s", job, or_none(summary->uid),
 		 or_none(summary->jails), or_none(summary->versions), or_none(summary->memory), net[0] ? " " : "", net);

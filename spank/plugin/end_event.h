@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Reads a file of a node's or a job's records as words separated by commas; "" where there is none. */
 void read_words(int dir, const char *name, char *text, size_t size);
@@ -15,6 +16,7 @@ void read_words(int dir, const char *name, char *text, size_t size);
 /* What is known of a job that ends, read before its records are removed. */
 struct summary {
 	bool known;
+	bool others; /* another user's job of the same number left it: the record in slurmdbd is not that job's */
 	char uid[16];
 	char jails[256], versions[256]; /* separated by commas */
 	char memory[32];                /* bytes, at most; "" where no cgroup says so */
@@ -23,7 +25,8 @@ struct summary {
 	long long begun;                /* Unix seconds */
 };
 
-void summary_read(struct summary *summary, const struct node *node, const char *job);
+/* uid is the user whose job ends. */
+void summary_read(struct summary *summary, const struct node *node, const char *job, uid_t uid);
 
 /*
  * A job has ended; net has the fields of what its rails carried, or is "", fault is why not all of it is gone, or empty. Where the

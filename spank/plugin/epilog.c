@@ -136,7 +136,7 @@ static bool may_have_net(const struct node *node, const char *job)
 /* What is told of the rails of a job whose counters could not be read. */
 #define NET_UNKNOWN "network_received=- network_sent=-"
 
-void epilog_run(const struct node *node, uint32_t job, struct fault *fault)
+void epilog_run(const struct node *node, uint32_t job, uid_t uid, struct fault *fault)
 {
 	struct leftover left = {.name = ""};
 	struct fault failed = {0};
@@ -149,7 +149,7 @@ void epilog_run(const struct node *node, uint32_t job, struct fault *fault)
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%u", node->state, job);
 	snprintf(name, sizeof(name), "%u", job);
 	allocation_remove(node, name); /* first: what a session has built is ended below, or by its builder, which looks for this file then */
-	summary_read(&summary, node, name);
+	summary_read(&summary, node, name, uid);
 	net = may_have_net(node, name);
 	until = begin + (net ? GOJAIL_DEFAULT_DEADLINE_MS : GOJAIL_END_MS);
 	/* Nothing there: it had no jail here. */

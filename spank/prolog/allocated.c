@@ -2,12 +2,17 @@
 #include "prolog/allocated.h"
 
 #include "common/allocation.h"
+#include "common/clock.h"
+#include "common/earlier.h"
+#include "common/job_find.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #define ARGUMENTS_MAX 8
 
@@ -43,26 +48,60 @@ static int find_node(struct node *node, const char *plugin, char *arguments)
 	return node_find(node, argc, argv, &ignored) < 0 || node_check_state(node, &ignored) < 0 ? -1 : 0;
 }
 
-void allocated_note(const char *plugin, char *arguments)
+/* Returns when the job began, as slurmd says from 23.02 on; before, the present time: slurmd runs the Prolog before the job's first step. */
+static int64_t find_begin(void)
 {
+	const char *begin = getenv("SLURM_JOB_START_TIME");
+	int64_t seconds = begin ? strtoll(begin, NULL, 10) : 0;
+
+	return seconds > 0 ? seconds : (int64_t)time(NULL);
+}
+
+/* Removes the sandboxes that an earlier job of the same number left here. */
+static void end_earlier(const struct node *node, const char *job, uid_t uid)
+{
+	int dir = job_open(node, job);
+	struct fault fault = {0};
+
+	if (dir < 0)
+		return;
+	close(dir);
+	if (earlier_end(node, job, uid, find_begin(), clock_ms() + GOJAIL_DEFAULT_DEADLINE_MS, &fault) < 0)
+		fprintf(stderr, "gojail: what an earlier job %s left on this node is not removed: %s\n", job, fault.text);
+}
+
+/* Writes what the job asks for. Returns 0 or -1. */
+static int write_note(const struct node *node, const char *job, struct allocation *allocation)
+{
+	struct step_options *options = &allocation->options;
+
+	return read_id("SLURM_JOB_GID", &allocation->gid) && read_text("SPANK_" OPTIONS_ENV_JAIL, options->jail, sizeof(options->jail)) &&
+			       read_text("SPANK_" OPTIONS_ENV_NET, options->net, sizeof(options->net)) &&
+			       read_text("SPANK_" OPTIONS_ENV_ROOT, options->root, sizeof(options->root)) &&
+			       read_text("SPANK_" OPTIONS_ENV_MOUNT, options->mounts, sizeof(options->mounts)) &&
+			       read_text("SLURM_JOB_GPUS", allocation->gpus, sizeof(allocation->gpus)) ?
+		       allocation_write(node, job, allocation) :
+		       -1;
+}
+
+void allocated_begin(const char *plugin, char *arguments, bool write)
+{
+	/* From a host without the plugin, or by another program than Slurm's commands: what the job asks for is not known. */
+	bool wanted = write && getenv("SPANK_" OPTIONS_ENV_JAIL);
 	static struct allocation allocation;
 	static struct node node;
-	struct step_options *options = &allocation.options;
 	char name[16];
 	uint32_t job;
 
-	/* From a host without the plugin, or by another program than Slurm's commands: what the job asks for is not known. */
-	if (!getenv("SPANK_" OPTIONS_ENV_JAIL))
-		return;
-	if (read_id("SLURM_JOB_ID", &job) && read_id("SLURM_JOB_UID", &allocation.uid) && read_id("SLURM_JOB_GID", &allocation.gid) &&
-	    read_text("SPANK_" OPTIONS_ENV_JAIL, options->jail, sizeof(options->jail)) &&
-	    read_text("SPANK_" OPTIONS_ENV_NET, options->net, sizeof(options->net)) &&
-	    read_text("SPANK_" OPTIONS_ENV_ROOT, options->root, sizeof(options->root)) &&
-	    read_text("SPANK_" OPTIONS_ENV_MOUNT, options->mounts, sizeof(options->mounts)) &&
-	    read_text("SLURM_JOB_GPUS", allocation.gpus, sizeof(allocation.gpus)) && find_node(&node, plugin, arguments) == 0) {
+	if (read_id("SLURM_JOB_ID", &job) && find_node(&node, plugin, arguments) == 0) {
 		snprintf(name, sizeof(name), "%u", job);
-		if (allocation_write(&node, name, &allocation) == 0)
-			return;
+		allocation_remove(&node, name);
+		if (read_id("SLURM_JOB_UID", &allocation.uid)) {
+			end_earlier(&node, name, allocation.uid);
+			if (wanted && write_note(&node, name, &allocation) == 0)
+				return;
+		}
 	}
-	fputs("gojail: what the job asks for cannot be noted; ssh into it works after its first step\n", stderr);
+	if (wanted)
+		fputs("gojail: what the job asks for cannot be noted; ssh into it works after its first step\n", stderr);
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* allocated.h: notes what the job asked for, for a session of its user before the first step. */
+/* allocated.h: what the state directory has of a job that begins on this node. */
 #ifndef GOJAIL_PROLOG_ALLOCATED_H
 #define GOJAIL_PROLOG_ALLOCATED_H
 
+#include <stdbool.h>
+
 /*
- * Notes the allocation of slurmd's variables in the state directory; plugin is the plugin's path, arguments are those of its line in
- * plugstack.conf, which it changes. What fails here must not fail the job, which would drain the node: ssh is refused until a step has begun.
+ * Removes what an earlier job of the same number left in the state directory. With write, then notes the allocation of slurmd's variables there,
+ * for a session of the job's user before the first step. plugin is the plugin's path, arguments are those of its line in plugstack.conf, which
+ * it changes. What fails here must not fail the job, which would drain the node: ssh is refused until a step has begun.
  */
-void allocated_note(const char *plugin, char *arguments);
+void allocated_begin(const char *plugin, char *arguments, bool write);
 
 #endif

@@ -7,7 +7,8 @@
  * fails or does not exist; so a node without gojail's package refuses jobs as well. slurmd runs the program for each job, before it starts the
  * job's first slurmstepd: it is written in C and reads two files, to delay the job little.
  *
- * It writes down what the job asked for (allocation.h): the job's user may come by ssh before any step.
+ * It removes what an earlier job of the same number left (earlier.h), and writes down what the job asked for (allocation.h): the job's user
+ * may come by ssh before any step.
  *
  * The variables that begin with SPANK_ are the user's words; the others slurmd sets after these (_build_env in prep_script_slurmd.c).
  *
@@ -74,8 +75,7 @@ int main(void)
 	plugstack_read(&stack, conf);
 	if (stack.required) {
 		/* A Prolog in the extern step is told wrong GPUs on the further nodes of a job, up to 25.05 (_run_prolog_epilog in slurmstepd/mgr.c). */
-		if (!in_job)
-			allocated_note(plugin, stack.arguments);
+		allocated_begin(plugin, stack.arguments, !in_job);
 		return EXIT_SUCCESS;
 	}
 	if (stack.reason[0])

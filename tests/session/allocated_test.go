@@ -193,5 +193,44 @@ func TestSessionBeforeTheFirstStep(t *testing.T) {
 		t.Cleanup(func() { os.Remove(moved) })
 		requireRefused(t, "job "+other+" does not have this node any more", ssh(harness.Alice, "none", "true"))
 	})
+	t.Run("the number of an earlier job", func(t *testing.T) {
+		job := s.allocate(t, harness.Alice, nil, "--jail=debian")
+		noted, err := os.ReadFile(s.Path("/run/gojail/n1/allocated/" + job))
+		require.NoError(t, err)
+		s.endAllocated(t, job)
+		later := s.allocate(t, harness.Bob, nil)
+		require.NoError(t, os.WriteFile(s.Path("/run/gojail/n1/allocated/"+later), noted, 0o600))
+		requireRefused(t, "job "+later+" does not have this node any more", ssh(harness.Alice, later, "true"))
+		assert.False(t, s.isThere("allocated/"+later))
+		assert.False(t, s.isThere("jobs/"+later))
+		requireOutput(t, "debian", s.Run(harness.Bob, "srun", "-Q", "--jobid="+later, "--jail=debian", "cat", "/etc/gojail-jail"))
+		s.endAllocated(t, later)
+		for _, user := range []string{harness.Alice, harness.Bob} {
+			for _, jail := range []string{"--jail=none", "--jail=debian"} {
+				next := strconv.Itoa(1 + must(strconv.Atoi(later)))
+				require.NoError(t, os.WriteFile(s.Path("/run/gojail/n1/allocated/"+next), noted, 0o600))
+				require.Zero(t, s.Root("sh", "-ec", "cd /run/gojail/n1/jobs; mkdir -m 700 "+next+"; echo 5001 >"+next+"/.uid; touch -d '1 hour ago' "+next+"/.uid").Code)
+				later = s.allocate(t, user, nil, jail)
+				require.Equal(t, next, later)
+				assert.False(t, s.isThere("jobs/"+later), "%s, %s", user, jail)
+				now, err := os.ReadFile(s.Path("/run/gojail/n1/allocated/" + later))
+				require.NoError(t, err)
+				assert.Contains(t, string(now), map[string]string{harness.Alice: "uid=5001", harness.Bob: "uid=5002"}[user]+"\x00")
+				if jail == "--jail=none" {
+					requireRefused(t, "SLURM_JOB_ID: job "+later+" has no sandbox of yours", s.runSSH(user, later, forced, "true"))
+				} else {
+					requireOutput(t, later+" debian", s.runSSH(user, later, forced, which))
+				}
+				s.endAllocated(t, later)
+			}
+		}
+	})
 	assert.Empty(t, s.Drained())
+}
+
+func must(number int, err error) int {
+	if err != nil {
+		panic(err)
+	}
+	return number
 }

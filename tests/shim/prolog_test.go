@@ -97,46 +97,139 @@ func TestProlog(t *testing.T) {
 	}
 }
 
-// TestPrologNotesWhatTheJobAskedFor requires the file that gojail-session reads, of the variables that slurmd sets; and that a job starts
-// where it cannot be written.
+// TestPrologNotesWhatTheJobAskedFor requires the file that gojail-session reads, of the variables that slurmd sets; that a job starts where it
+// cannot be written; and that the file of an earlier job of the same number, which may be another user's, is gone in any case.
 func TestPrologNotesWhatTheJobAskedFor(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root: the state directory is root's")
-	}
-	program := buildProlog(t)
-	dir, plugin := t.TempDir(), filepath.Join(filepath.Dir(program), "spank_gojail.so")
-	for file, text := range map[string]string{plugin: "", filepath.Join(dir, "slurm.conf"): "ClusterName=x\n",
-		filepath.Join(dir, "plugstack.conf"): "optional " + plugin + "\nrequired " + plugin + " config=/x  state=" + dir + "/%n # ours\nrequired " + plugin + " state=/y\n"} {
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
-	}
+	p := newPrologNode(t)
 	run := func(want, job string, env ...string) {
-		cmd := exec.Command(program)
-		cmd.Env = append([]string{"SLURM_CONF=" + dir + "/slurm.conf", "SLURMD_NODENAME=n1", "SLURM_JOB_ID=" + job, "SLURM_JOB_GID=6"}, env...)
-		out, err := cmd.CombinedOutput()
-		assert.NoError(t, err, "%s: %s", job, out)
-		assert.Equal(t, want, string(out), job)
+		t.Helper()
+		p.leaveNote(t, job)
+		assert.Equal(t, want, p.run(t, append([]string{"SLURM_JOB_ID=" + job, "SLURM_JOB_GID=6"}, env...)...), job)
 	}
 	const fails, jail = "gojail: what the job asks for cannot be noted; ssh into it works after its first step\n", "SPANK_SLURM_JAIL="
 	run("", "7", "SLURM_JOB_UID=5", "SPANK_SLURM_JAIL=debian", "SPANK_SLURM_JAIL_MOUNT=/a\n:/b", "SLURM_JOB_GPUS=0,2-3", "SPANK_SLURM_JOB_GPUS=1", "SLURM_JAIL_NET=no")
-	text, err := os.ReadFile(filepath.Join(dir, "n1/allocated/7"))
+	text, err := os.ReadFile(filepath.Join(p.state, "allocated/7"))
 	require.NoError(t, err)
 	assert.Equal(t, "uid=5\x00gid=6\x00jail=debian\x00net=\x00root=\x00mounts=/a\n:/b\x00gpus=0,2-3\x00", string(text))
 	run(fails, "8", jail)
 	run(fails, "9", jail, "SLURM_JOB_UID=5x")
-	run(fails, "x", jail, "SLURM_JOB_UID=5")
-	run(fails, "../10", jail, "SLURM_JOB_UID=5")
 	run(fails, "11", "SLURM_JOB_UID=5", jail+strings.Repeat("x", 65))
 	run(fails, "12", jail, "SLURM_JOB_UID=5", "SPANK_SLURM_JAIL_MOUNT="+strings.Repeat("x", 8193))
-	run("", "13", "SLURM_JOB_UID=5") // from a host without the plugin
-	entries, err := os.ReadDir(filepath.Join(dir, "n1/allocated"))
-	require.NoError(t, err)
-	assert.Len(t, entries, 1)
-	require.NoError(t, os.Chmod(filepath.Join(dir, "n1"), 0o777)) // others can write there
-	run(fails, "14", jail, "SLURM_JOB_UID=5")
-	require.NoError(t, os.Chmod(filepath.Join(dir, "n1"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "slurm.conf"), []byte("PrologFlags=Contain,runinjob\n"), 0o644))
+	run("", "13", "SLURM_JOB_UID=5")                                             // from a host without the plugin
+	require.NoError(t, os.Mkdir(filepath.Join(p.state, "allocated/.16"), 0o700)) // in the place of the temporary file: it cannot be written
+	run(fails, "16", jail, "SLURM_JOB_UID=5")
+	require.NoError(t, os.Remove(filepath.Join(p.state, "allocated/.16")))
+	p.write(t, "slurm.conf", "PrologFlags=Contain,runinjob\n")
 	run("", "15", jail, "SLURM_JOB_UID=5")
-	entries, err = os.ReadDir(filepath.Join(dir, "n1/allocated"))
+	p.write(t, "slurm.conf", "ClusterName=x\n")
+	assert.Equal(t, []string{"7"}, p.listNotes(t))
+	assert.Equal(t, fails, p.run(t, "SLURM_JOB_ID=x", "SLURM_JOB_UID=5", jail))
+	assert.Equal(t, fails, p.run(t, "SLURM_JOB_ID=../10", "SLURM_JOB_UID=5", jail))
+	require.NoError(t, os.Chmod(p.state, 0o777)) // others can write there
+	assert.Equal(t, fails, p.run(t, "SLURM_JOB_ID=14", "SLURM_JOB_UID=5", jail))
+	require.NoError(t, os.Chmod(p.state, 0o700))
+	assert.Equal(t, []string{"7"}, p.listNotes(t))
+	assert.NoFileExists(t, p.asked, "no launcher where no job of the number has left anything")
+}
+
+// TestPrologEndsWhatAnEarlierJobLeft requires that the Prolog has the launcher end it, with the owner of the present job and its time; and that
+// a job starts where that fails.
+func TestPrologEndsWhatAnEarlierJobLeft(t *testing.T) {
+	p := newPrologNode(t)
+	for name, row := range map[string]struct {
+		launcher string
+		env      []string
+		begun    string
+		want     string
+	}{
+		"a job in a jail":     {env: []string{"SPANK_SLURM_JAIL=debian", "SLURM_JOB_START_TIME=1800000000"}, begun: "1800000000"},
+		"a job without":       {env: []string{"SLURM_JOB_START_TIME=1800000000"}, begun: "1800000000"},
+		"Slurm up to 22.05":   {begun: "[0-9]{10}"},
+		"the user's variable": {env: []string{"SPANK_SLURM_JOB_START_TIME=1", "SLURM_JOB_START_TIME=0"}, begun: "[0-9]{10}"},
+		"it cannot be ended": {launcher: "echo error it is busy >&3", begun: "[0-9]{10}",
+			want: "gojail: what an earlier job 7 left on this node is not removed: it is busy\n"},
+		"no launcher": {launcher: "-", want: "gojail: what an earlier job 7 left on this node is not removed: cannot start LIB/gojail-launcher: No such file or directory; " +
+			"ask your administrator to install gojail again on this node\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, os.RemoveAll(p.asked))
+			p.leaveNote(t, "7")
+			require.NoError(t, os.MkdirAll(filepath.Join(p.state, "jobs/7"), 0o700))
+			p.setLauncher(t, row.launcher)
+			want := strings.ReplaceAll(row.want, "LIB", p.lib)
+			assert.Equal(t, want, p.run(t, append([]string{"SLURM_JOB_ID=7", "SLURM_JOB_UID=5", "SLURM_JOB_GID=6"}, row.env...)...))
+			asked, _ := os.ReadFile(p.asked)
+			if row.begun != "" {
+				assert.Regexp(t, "(?m)^earlier state="+p.state+" config=/x node=n1 deadline=[0-9]+ job=7 uid=5 begun="+row.begun+"$", string(asked))
+			}
+			if row.env == nil {
+				assert.Empty(t, p.listNotes(t))
+			}
+		})
+	}
+}
+
+// prologNode is a node with the Prolog, as slurmd runs it, and a FAKE launcher that writes down what it is asked.
+type prologNode struct {
+	lib, conf, state, asked string
+}
+
+func newPrologNode(t *testing.T) *prologNode {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root: the state directory is root's")
+	}
+	lib, dir := filepath.Dir(buildProlog(t)), t.TempDir()
+	p := &prologNode{lib: lib, conf: dir, state: dir + "/n1", asked: dir + "/asked"}
+	plugin := filepath.Join(lib, "spank_gojail.so")
+	p.write(t, "slurm.conf", "ClusterName=x\n")
+	p.write(t, "plugstack.conf", "optional "+plugin+"\nrequired "+plugin+" config=/x  state="+dir+"/%n # ours\nrequired "+plugin+" state=/y\n")
+	require.NoError(t, os.WriteFile(plugin, nil, 0o644))
+	p.setLauncher(t, "")
+	return p
+}
+
+func (p *prologNode) write(t *testing.T, file, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(p.conf, file), []byte(text), 0o644))
+}
+
+// setLauncher replaces the launcher by one that runs a command, or "" to succeed; "-": there is none.
+func (p *prologNode) setLauncher(t *testing.T, command string) {
+	t.Helper()
+	path := filepath.Join(p.lib, "gojail-launcher")
+	require.NoError(t, os.RemoveAll(path))
+	if command == "" {
+		command = "echo ok >&3"
+	}
+	if command != "-" {
+		require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho \"$*\" >>"+p.asked+"\n"+command+"\n"), 0o755))
+	}
+}
+
+// leaveNote writes what the Prolog of an earlier job noted.
+func (p *prologNode) leaveNote(t *testing.T, job string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Join(p.state, "allocated"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(p.state, "allocated", job), []byte("uid=4\x00gid=4\x00jail=debian\x00"), 0o600))
+}
+
+// run runs the Prolog, which must succeed, and returns what it prints.
+func (p *prologNode) run(t *testing.T, env ...string) string {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(p.lib, "prolog-1"))
+	cmd.Env = append([]string{"SLURM_CONF=" + p.conf + "/slurm.conf", "SLURMD_NODENAME=n1"}, env...)
+	out, err := cmd.CombinedOutput()
+	assert.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+func (p *prologNode) listNotes(t *testing.T) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(p.state, "allocated"))
 	require.NoError(t, err)
-	assert.Len(t, entries, 1)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
 }

@@ -84,6 +84,10 @@ func (n *localNode) runInNewSandbox(name string, who *person, mounts string, pri
 	job := fmt.Sprintf("run-%d", os.Getpid())
 	signals := make(chan os.Signal, 8) // from here on, no signal keeps the sandbox from being removed
 	signal.Notify(signals, passedOnSignals...)
+	// One that was killed may have had the number of this process.
+	if err := sandbox.Teardown(s, c.Scratch, job, time.Now().Add(runPatience)); err != nil {
+		return err
+	}
 	err = n.buildSandbox(c, j, job, who, mounts)
 	code := 0
 	var holder state.Record

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/state"
+)
+
+// Present is the job that has a number now: what this node has of that number may be of an earlier job.
+type Present struct {
+	Job   string
+	UID   uint32
+	Begun time.Time // when it began on this node, if nothing of it can be here yet: its Prolog asks; else zero
+}
+
+// EndEarlier ends what an earlier job of the same number left on this node, as the end of that job would have: sandboxes, network, files and
+// records. What is another user's is of an earlier job, since Slurm has one job of a number; what is the same user's, if it is older than the
+// present job. It returns an error if processes are still in it, and does nothing if there is nothing of an earlier job. release releases the
+// job's network.
+func EndEarlier(s *state.State, c *config.Config, p Present, until time.Time, release func(job string) error) error {
+	if !state.JobRule.MatchString(p.Job) || contract.IsLogin(p.Job) {
+		return fmt.Errorf("%q is not a job id", p.Job)
+	}
+	lock, err := lockJob(s, p.Job, earlierOf(time.Now().Add(teardownLock), until))
+	if err != nil {
+		return fmt.Errorf("job %s: %w", p.Job, err)
+	}
+	e := &earlier{Present: p, state: s, config: c, parent: findScratch(s, c.Scratch, p.Job)}
+	moved, err := e.end(until, release)
+	if !isRecorded(s, p.Job) { // the directory is lockJob's
+		removeRecords(s, p.Job)
+	}
+	lock.Close()
+	if err != nil || !moved {
+		return err
+	}
+	// Until they are removed, the files count against the limit of the present job's /tmp.
+	return emptyTrashOf(e.parent, p.Job, earlierOf(time.Now().Add(earlierFiles), until))
+}
+
+// earlierFiles is how long the present job waits for the removal of an earlier job's files.
+const earlierFiles = time.Second
+
+// earlier is one run of EndEarlier.
+type earlier struct {
+	Present
+	state  *state.State
+	config *config.Config
+	parent string // of the job's scratch directory
+}
+
+// end ends what is an earlier job's, and reports whether the trash has files of it. The caller holds the job's lock.
+func (e *earlier) end(until time.Time, release func(job string) error) (moved bool, err error) {
+	others := e.hasOthersRecords()
+	switch {
+	case others || e.isOlder():
+		if others {
+			err = e.checkUninhabited()
+		}
+		if err == nil {
+			err = release(e.Job)
+		}
+		if err == nil {
+			err = endLocked(e.state, e.parent, e.Job, until)
+		}
+	case e.findOtherOwner() != "":
+		if err = e.checkUninhabited(); err == nil {
+			err = moveToTrash(e.parent, e.Job, until)
+		}
+	default:
+		return false, nil
+	}
+	if err == nil {
+		e.state.ForgetEnded(e.Job)
+	}
+	return err == nil, err
+}
+
+// hasOthersRecords reports whether the records are of another user's job.
+func (e *earlier) hasOthersRecords() bool {
+	noted, _ := os.ReadFile(filepath.Join(e.state.JobDir(e.Job), contract.OwnerFile))
+	if owner := strings.TrimSpace(string(noted)); owner != "" && owner != strconv.FormatUint(uint64(e.UID), 10) {
+		return true
+	}
+	records, _ := e.state.Sandboxes(e.Job)
+	records = append(records, state.ReadRecord(filepath.Join(e.state.JobDir(e.Job), contract.NetRecord)))
+	return slices.ContainsFunc(records, func(r state.Record) bool { return !r.Damaged && r.UID != e.UID })
+}
+
+// isOlder reports whether the records are of before the present job, which has just begun here. A slurmd that has lost its state runs the
+// Prolog of a running job again: its steps are slurmstepd's, and what was made since it began is its own.
+func (e *earlier) isOlder() bool {
+	if e.Begun.IsZero() || !isRecorded(e.state, e.Job) || !e.state.Begun(e.Job).Before(e.Begun) {
+		return false
+	}
+	step, err := findStepd(e.config.Slurm.Spool, e.config.Node, e.Job)
+	return step == "" && err == nil
+}
+
+// findOtherOwner returns the uid of the user whose scratch directory of that number is there, or "" if it is the present job's, or nobody's.
+func (e *earlier) findOtherOwner() string {
+	info, err := os.Lstat(filepath.Join(e.parent, e.Job))
+	if err != nil {
+		return ""
+	}
+	st, is := info.Sys().(*syscall.Stat_t)
+	if !is || st.Uid == 0 || st.Uid == e.UID {
+		return ""
+	}
+	return strconv.FormatUint(uint64(st.Uid), 10)
+}
+
+// checkUninhabited requires that no process is in the sandboxes of the earlier job. With two clusters that share a state directory by
+// mistake, that job may be running.
+func (e *earlier) checkUninhabited() error {
+	records, err := e.state.Sandboxes(e.Job)
+	owner := e.findOtherOwner()
+	if err == nil && (slices.ContainsFunc(records, func(r state.Record) bool { return r.Lives() && holderOrZygote{r, true}.isInhabited() }) ||
+		owner != "" && isMountedByUser(filepath.Join(e.parent, e.Job), owner)) {
+		err = errors.New("a job of another user with the same id left its sandbox on this node, and processes are still in it; " +
+			"ask your administrator to end them, and try again")
+	}
+	return err
+}
