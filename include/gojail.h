@@ -137,7 +137,7 @@
  *   session   the same, for a session of the job's user before the first step, with the job's GPUs, if Slurm says that it has this node
  *   login     find or build the sandbox of a user's sessions on a login node, then stay to end it when it is no longer used
  *   storage   probe the storage of a sandbox whose template's keeper is gone
- *   enter     run a command in a sandbox that is there, with what its tasks give up given up for good
+ *   enter     run a command in a sandbox that is there, as its owner, with what its tasks give up given up for good
  *   earlier   tear down what an earlier job of the same number left: of another user than uid or, if begun is given, of before that time
  *   epilog    tear a job's sandboxes down; its files are in the trash then
  *   ended     write the line of a job's end into the journal, with the use of its GPUs, and into its record in slurmdbd
@@ -151,10 +151,14 @@
  * (descriptors, see below), parent (the process with which the verb sandbox ends), scratch (the scratch directory whose
  * trash is meant besides that of the configuration), sandbox (the name of its record), user and home (of the uid), tty
  * (which of the descriptors 0 to 2 becomes the command's terminal), TERM, LANG and TZ (of the command's environment),
- * privileged (the command gives up nothing), libdir (of the launcher itself, which runs from a mount of its own file
- * then), summary, error, begun, ended and field (of a job's end: the fields of its line, why not all of it is gone, its
- * time in Unix seconds, which begun is of the verb earlier as well, and which field of its record gets them; gpus has the numbers of its device nodes then), source
- * (the path of the jail's root on the node), allocated (the time, in nanoseconds, of the job's file in GOJAIL_ALLOCATED
+ * sockets (hidden: no socket that is mounted in the jail, such as munge's, is the command's to use; none: it can open no Unix
+ * socket, either), ids (the number of
+ * ids, from uid and gid on, of a user namespace in which the command is root, unless the sandbox has one; or of the
+ * sandbox's, with root=range), any (not empty: root asks, who may use any jail), libdir (of the launcher itself, which
+ * runs from a mount of its own file then), summary, error, begun, ended and field (of a job's end: the fields of its line,
+ * why not all of it is gone, its time in Unix seconds, which begun is of the verb earlier as well, and which field of its
+ * record gets them; gpus has the numbers of its device nodes then), source (the path of the jail's root on the node),
+ * allocated (the time, in nanoseconds, of the job's file in GOJAIL_ALLOCATED
  * for which a session asks), replace (PID:START of the zygote that template is to replace, although it has the key).
  *
  * Descriptor 3 is a pipe to the caller, to which the launcher writes lines. The last is "ok" or "error TEXT"; end of

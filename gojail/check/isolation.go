@@ -4,13 +4,9 @@ package check
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/node"
@@ -30,11 +26,8 @@ func (c *checker) checkIsolation(j *config.Jail, root int) bool {
 		fail("correct the profile, or seccomp =", err)
 	}
 	if j.Isolation.Abstract == config.AbstractStep {
-		if ruleset, err := openScope(); err != nil {
-			fail(`boot Linux 6.12 or newer with landlock among lsm=, or write abstract_sockets = "node"`,
-				fmt.Errorf("this node's kernel cannot restrict abstract sockets: %w", err))
-		} else {
-			unix.Close(ruleset)
+		if err := ProbeScope(); err != nil {
+			fail(`boot Linux 6.12 or newer with landlock among lsm=, or write abstract_sockets = "node"`, err)
 		}
 	}
 	if j.Tmp == config.TmpDisk && j.TmpSize > 0 {
@@ -56,15 +49,4 @@ func (c *checker) checkIsolation(j *config.Jail, root int) bool {
 		}
 	}
 	return good
-}
-
-// openScope opens the Landlock domain of abstract_sockets = "step"; it fails where the kernel has no Landlock, or none with this
-// scope: E2BIG.
-func openScope() (int, error) {
-	attr := struct{ fs, net, scoped uint64 }{scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET}
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
-	if errno != 0 {
-		return -1, errno
-	}
-	return int(fd), nil
 }

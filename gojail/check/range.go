@@ -5,11 +5,7 @@ package check
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"slices"
-	"syscall"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
@@ -18,8 +14,6 @@ import (
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
-	"github.com/gojail/gojail/gojail/subids"
-	"github.com/gojail/gojail/internal/oneline"
 )
 
 // checkRange returns nil if a launch with --jail-root=range would succeed in a jail, or else the error and
@@ -85,23 +79,6 @@ func checkMapOf(j *config.Jail, root int, m specs.Mount, try func(at int, path s
 	}
 	defer unix.Close(at)
 	return try(at, m.Source)
-}
-
-// openUserNamespace opens a new user namespace with some mapped ids. A child process holds it until it is
-// open.
-func openUserNamespace() (*os.File, error) {
-	cmd := exec.Command("cat")
-	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 1 << 16, Size: subids.Count}}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids}
-	hold, err := cmd.StdinPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot create a user namespace to test id-mapped mounts: %w", oneline.Cause(err))
-	}
-	defer func(hold io.Closer) { hold.Close(); cmd.Wait() }(hold)
-	return os.Open(fmt.Sprintf("/proc/%d/ns/user", cmd.Process.Pid))
 }
 
 // isData reports whether a path is a data directory of a jail or lies in one.

@@ -7,9 +7,17 @@
 #include "common/node.h"
 #include "common/site.h"
 
+#include <linux/audit.h>
 #include <linux/filter.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+/* What seccomp(2) calls the convention of calls of this program. */
+#ifdef __x86_64__
+#define CONFINE_ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define CONFINE_ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
 
 struct confine {
 	bool no_new_privs;

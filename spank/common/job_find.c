@@ -141,6 +141,14 @@ int sandbox_open_recorded(struct sandbox *sandbox, int job, const char *name, st
 	return 0;
 }
 
+int sandbox_open_user(struct sandbox *sandbox, const char *name, const struct record *holder, struct fault *fault)
+{
+	if (!sandbox_has_root(name))
+		return 0;
+	sandbox->user = record_get_fd(holder, sandbox->holder, GOJAIL_USER_FD);
+	return sandbox->user >= 0 ? 0 : fault_set(fault, "cannot open the user namespace of sandbox %s: %s", name, strerror(errno));
+}
+
 void job_forget_ended(const struct node *node, const char *job)
 {
 	char path[GOJAIL_PATH_MAX + 64];

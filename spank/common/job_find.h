@@ -47,6 +47,12 @@ int sandbox_take_from_holder(struct sandbox *sandbox, const struct jail *jail, c
  */
 int sandbox_open_recorded(struct sandbox *sandbox, int job, const char *name, struct record *holder, struct fault *fault);
 
+/*
+ * Opens the user namespace of the holder whose record has that name, in which the job's tasks are root (--jail-root); does nothing
+ * where there is none. Returns 0, or -1 with a fault.
+ */
+int sandbox_open_user(struct sandbox *sandbox, const char *name, const struct record *holder, struct fault *fault);
+
 /* Finds the record of the job's network, if that is attached. Returns 0, or -1; with a fault where the job has other rails. */
 int job_find_net(const char *state, const struct sandbox_spec *spec, struct record *net, struct fault *fault);
 

@@ -13,11 +13,14 @@
 #include "common/storage.h"
 #include "common/syscalls.h"
 #include "launcher/library.h"
+#include "launcher/sockets.h"
+#include "launcher/userns.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -28,6 +31,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Reports whether a word is the name of a file, and no path. */
@@ -36,8 +40,8 @@ static bool is_name(const char *word)
 	return word[0] && word[0] != '.' && !strchr(word, '/');
 }
 
-/* Opens the sandbox that the caller's words name. Returns 0, or -1 with a fault. */
-static int open_sandbox(struct sandbox *sandbox, const struct node *node, struct fault *fault)
+/* Opens the sandbox that the caller's words name, which must be the user's. Returns 0, or -1 with a fault. */
+static int open_sandbox(struct sandbox *sandbox, const struct node *node, const struct user *user, struct fault *fault)
 {
 	const char *job = library_word("job"), *name = library_word("sandbox");
 	struct record holder;
@@ -45,7 +49,25 @@ static int open_sandbox(struct sandbox *sandbox, const struct node *node, struct
 	if (!is_name(job) || !is_name(name))
 		return fault_set(fault, "enter needs job=, sandbox=, uid= and gid=");
 	scoped_fd dir = job_open(node, job);
-	return sandbox_open_recorded(sandbox, dir, name, &holder, fault);
+	if (sandbox_open_recorded(sandbox, dir, name, &holder, fault) < 0)
+		return -1;
+	if (holder.uid != user->uid)
+		return fault_set(fault, "job %s is of user %u; a command in its sandbox runs as no other user", job, (unsigned)holder.uid);
+	return sandbox_open_user(sandbox, name, &holder, fault);
+}
+
+/*
+ * Creates the user namespace of a command that is to be root, where the sandbox has none: uid 0 in it is the user, who keeps the
+ * user's rights outside. More ids than one are those of a tree whose files cannot be mapped. Returns 0, or -1 with a fault.
+ */
+static int make_root(struct sandbox *sandbox, int proc, const struct user *user, unsigned ids, struct fault *fault)
+{
+	const struct idmap users = {0, user->uid, ids}, groups = {0, user->gid, ids};
+
+	if (!ids || sandbox->user >= 0)
+		return 0;
+	sandbox->user = make_userns(proc, user->uid, &users, &groups, ids > 1, fault);
+	return sandbox->user < 0 ? -1 : 0;
 }
 
 /* Moves this process into the sandbox; its PID namespace is for the children, setns(2). Returns 0, or -1 with a fault. */
@@ -82,10 +104,10 @@ static const char *find_shell(void)
 }
 
 /* Replaces this process's environment by the command's, in the jail. Returns 0, or -1 with a fault. */
-static int set_environment(const struct user *user, const struct jail *jail, struct fault *fault)
+static int set_environment(uid_t uid, const struct jail *jail, struct fault *fault)
 {
 	static const char *const callers[] = {"TERM", "LANG", "TZ"};
-	const struct login login = {.uid = user->uid, .name = library_word("user"), .home = find_home(), .shell = find_shell()};
+	const struct login login = {.uid = uid, .name = library_word("user"), .home = find_home(), .shell = find_shell()};
 
 	if (clearenv() || login_environment_set(&login) < 0)
 		return fault_set(fault, "cannot set the command's environment: %s", strerror(errno));
@@ -135,8 +157,38 @@ static int change_directory(const char *home, const char *command, struct fault 
 	return 0;
 }
 
+/*
+ * Drops all capabilities, if there are any: setuid(2) leaves them where the caller's securebits say so (capabilities(7)). Returns 0, or -1
+ * with errno.
+ */
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct have[_LINUX_CAPABILITY_U32S_3];
+	static const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &header, have) < 0)
+		return -1;
+	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+		if (have[i].permitted | have[i].inheritable)
+			return (int)syscall(SYS_capset, &header, none);
+	return 0;
+}
+
+/* Becomes the user for good and, in a sandbox with a user namespace, root there. Returns 0, or -1 with a fault. */
+static int become_user(const struct user *user, struct sandbox *sandbox, const struct confine *confine, struct fault *fault)
+{
+	if (setgroups((size_t)user->ngroups, user->groups) < 0 || setgid(user->gid) < 0 || setuid(user->uid) < 0 ||
+	    (user->uid && drop_capabilities() < 0))
+		return fault_set(fault, "cannot become user %u: %s", (unsigned)user->uid, strerror(errno));
+	if (sandbox->user >= 0 && (enter_as_root(sandbox, fault) < 0 || confine_finish(confine, fault) < 0))
+		return -1;
+	sandbox_close(sandbox);
+	return 0;
+}
+
 /* Makes the calling process, which has given up everything but root's uid, the user's command. Returns only with a fault. */
-static void become_command(const struct user *user, char **command, struct fault *fault)
+static void become_command(const struct user *user, struct sandbox *sandbox, const struct confine *confine, char **command, struct fault *fault)
 {
 	const char *tty = library_word("tty"), *home = find_home(), *name;
 	char *login[] = {(char *)(uintptr_t)find_shell(), "-l", NULL};
@@ -146,9 +198,7 @@ static void become_command(const struct user *user, char **command, struct fault
 	name = command[0];
 	if (setsid() < 0 || (*tty && ioctl(atoi(tty), TIOCSCTTY, 0) < 0))
 		fault_set(fault, "cannot give the command its terminal: %s", strerror(errno));
-	else if (setgroups((size_t)user->ngroups, user->groups) < 0 || setgid(user->gid) < 0 || setuid(user->uid) < 0)
-		fault_set(fault, "cannot become user %u: %s", (unsigned)user->uid, strerror(errno));
-	else
+	else if (become_user(user, sandbox, confine, fault) == 0)
 		change_directory(home, name, fault);
 	if (fault->text[0])
 		return;
@@ -156,7 +206,7 @@ static void become_command(const struct user *user, char **command, struct fault
 	fault_set(fault, "%s: cannot be run in the jail: %s", name, errno ? strerror(errno) : "executable file not found in $PATH");
 }
 
-static int start_command(char **command, const struct user *user, int64_t until, struct fault *fault)
+static int start_command(char **command, const struct user *user, struct sandbox *sandbox, const struct confine *confine, int64_t until, struct fault *fault)
 {
 	int report[2];
 	pid_t child;
@@ -164,7 +214,7 @@ static int start_command(char **command, const struct user *user, int64_t until,
 	if (pipe2(report, O_CLOEXEC) < 0 || (child = k_fork_sibling()) < 0)
 		return fault_set(fault, "cannot start the command: %s", strerror(errno));
 	if (child == 0) {
-		become_command(user, command, fault);
+		become_command(user, sandbox, confine, command, fault);
 		_exit(write(report[1], fault->text, strlen(fault->text)) < 0 ? 126 : 127);
 	}
 	dprintf(GOJAIL_REPLY_FD, "pid %d\n", (int)child);
@@ -173,29 +223,51 @@ static int start_command(char **command, const struct user *user, int64_t until,
 			       "the command was not executed before the deadline; does the storage of the jail answer? See: gojail check", fault);
 }
 
+/*
+ * Gives up what root's shell would pass on: processes that are in the jail already cannot look into this one, which still has all of root's
+ * rights, and no key of the caller's session is reached (session-keyring(7)). A container may refuse calls about keys, to the command
+ * as well. Returns 0, or -1 with a fault.
+ */
+static int leave_caller(struct fault *fault)
+{
+	enum { JOIN_SESSION_KEYRING = 1 }; /* keyctl(2) */
+
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || fcntl(GOJAIL_REPLY_FD, F_SETFD, FD_CLOEXEC) < 0)
+		return fault_set(fault, "cannot prepare the command: %s", strerror(errno));
+	if (syscall(SYS_keyctl, JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS && errno != EPERM)
+		return fault_set(fault, "cannot leave the caller's keyring: %s", strerror(errno));
+	return 0;
+}
+
+/* Enters the sandbox, and gives up what the jail's tasks give up, except the uid. Returns 0, or -1 with a fault. */
+static int enter_confined(struct sandbox *sandbox, const struct user *user, const struct jail *jail, const struct confine *confine, int proc,
+			  const char *sockets, int *domain, struct fault *fault)
+{
+	if (enter_namespaces(sandbox, fault) < 0 || (*sockets && hide_sockets(proc, fault) < 0) ||
+	    (strcmp(sockets, "none") == 0 && refuse_sockets(fault) < 0) ||
+	    set_environment(sandbox->user < 0 ? user->uid : 0, jail, fault) < 0 || (jail->scope && domain_enter(domain, fault) < 0))
+		return -1;
+	return (sandbox->user < 0 ? confine_apply : confine_begin)(confine, fault);
+}
+
 int command_run(char **command, const struct node *node, const struct user *user, int64_t until, struct fault *fault)
 {
 	static struct confine confine;
 	static const struct user root;
-	bool privileged = library_word("privileged")[0];
+	unsigned ids = (unsigned)strtoul(library_word("ids"), NULL, 10);
 	struct sandbox sandbox = SANDBOX_NONE;
-	struct fault unknown = {0};
 	struct site site = {0};
 	struct jail jail = {0};
 	scoped_fd domain = -1;
+	scoped_fd proc = -1;
 
-	/* Processes that are in the jail already cannot look into this one, which still has all of root's rights. */
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || fcntl(GOJAIL_REPLY_FD, F_SETFD, FD_CLOEXEC) < 0)
-		return fault_set(fault, "cannot prepare the command: %s", strerror(errno));
-	/* A command that gives up nothing runs without the jail's configuration, too. */
-	if ((site_open(&site, node, &unknown) < 0 || site_find_jail(&site, library_word("jail"), &root, &jail, &unknown) < 0) && !privileged)
-		return fault_set(fault, "%s", unknown.text);
-	if (!privileged && (confine_read(&confine, node, &jail, fault) < 0 || (jail.scope && (domain = domain_open(fault)) < 0)))
+	if (leave_caller(fault) < 0 || site_open(&site, node, fault) < 0 || site_find_jail(&site, library_word("jail"), &root, &jail, fault) < 0 ||
+	    confine_read(&confine, node, &jail, fault) < 0 || (jail.scope && (domain = domain_open(fault)) < 0) || (proc = open_node_proc(fault)) < 0)
 		return -1;
-	snprintf(jail.name, sizeof(jail.name), "%s", library_word("jail"));
-	if (open_sandbox(&sandbox, node, fault) < 0 || storage_await_job(node, &jail, library_word("job"), library_word("sandbox"), until, fault) < 0 || enter_namespaces(&sandbox, fault) < 0 || set_environment(user, &jail, fault) < 0)
+	if (open_sandbox(&sandbox, node, user, fault) < 0 || make_root(&sandbox, proc, user, ids, fault) < 0 ||
+	    storage_await_job(node, &jail, library_word("job"), library_word("sandbox"), until, fault) < 0 ||
+	    enter_confined(&sandbox, user, &jail, &confine, proc, library_word("sockets"), &domain, fault) < 0)
 		return -1;
-	if (!privileged && ((jail.scope && domain_enter(&domain, fault) < 0) || confine_apply(&confine, fault) < 0))
-		return -1;
-	return start_command(command, user, until, fault);
+	close_fd(&proc);
+	return start_command(command, user, &sandbox, &confine, until, fault);
 }

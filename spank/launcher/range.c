@@ -9,7 +9,9 @@
 #include "launcher/userns.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The user namespaces of --jail-root=range. */
@@ -20,32 +22,48 @@ struct range {
 };
 
 /*
+ * Finds the ids of the tasks: those of the word ids, from the user's own on, or the range of /etc/subuid. Returns 0, or -1 with a fault.
+ */
+static int find_ids(const struct sandbox_spec *spec, struct idmap *users, struct idmap *groups, struct fault *fault)
+{
+	const struct gojail_call *ids;
+
+	*users = (struct idmap){0, spec->user.uid, (unsigned)strtoul(library_word("ids"), NULL, 10)};
+	*groups = (struct idmap){0, spec->user.gid, users->count};
+	if (users->count)
+		return 0;
+	ids = library_call("ids", fault);
+	if (!ids)
+		return -1;
+	if (sscanf(ids->text, "%u %u %u", &users->outside, &groups->outside, &users->count) != 3)
+		return fault_set(fault, "libgojail.so returned no ids; install gojail again on this node");
+	groups->count = users->count;
+	return 0;
+}
+
+/*
  * Creates the user namespaces. Ids from 0 on are the user's range of /etc/subuid for the tasks, and ids from 0 on of the jail's
  * root on disk. In data, and for the batch script, the user's own id becomes root, and no other id is mapped. Returns 0, or -1
  * with a fault.
  */
 static int make_range(const struct sandbox_spec *spec, struct range *range, struct fault *fault)
 {
-	struct idmap users = {0, 0, 0}, groups = {0, 0, 0};
+	struct idmap users, groups;
 	struct idmap user = {spec->user.uid, 0, 1}, group = {spec->user.gid, 0, 1};
 	scoped_fd proc = open_node_proc(fault);
-	const struct gojail_call *ids;
 
 	*range = (struct range){.tasks = -1, .data = -1};
-	if (proc < 0)
+	if (proc < 0 || find_ids(spec, &users, &groups, fault) < 0)
 		return -1;
-	ids = library_call("ids", fault);
-	if (!ids)
-		return -1;
-	if (sscanf(ids->text, "%u %u %u", &users.outside, &groups.outside, &users.count) != 3)
-		return fault_set(fault, "libgojail.so returned no ids; install gojail again on this node");
-	groups.count = users.count;
 	user.outside = users.outside;
 	group.outside = groups.outside;
 	snprintf(range->root, sizeof(range->root), "%u %u", users.outside, groups.outside);
 	range->tasks = make_userns(proc, spec->user.uid, &users, &groups, true, fault);
-	range->data = range->tasks < 0 ? -1 : make_userns(proc, 0, &user, &group, true, fault);
-	return range->data < 0 ? -1 : 0;
+	if (range->tasks < 0)
+		return -1;
+	/* In a tree with ids of its own there are no data of a user's: all of it has the same. */
+	range->data = library_word("ids")[0] ? fcntl(range->tasks, F_DUPFD_CLOEXEC, 0) : make_userns(proc, 0, &user, &group, true, fault);
+	return range->data < 0 ? fault_set(fault, "cannot map the ids of data: %s", strerror(errno)) : 0;
 }
 
 /* Maps the tree of the batch script: the file belongs to the user, who is root in the jail. Returns 0, or -1 with a fault. */

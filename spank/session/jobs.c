@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -172,8 +171,5 @@ int jobs_open(struct sandbox *sandbox, const struct choice *choice, const struct
 
 	if (dir < 0 || sandbox_open_recorded(sandbox, dir, choice->name, &holder, fault) < 0 || holder.uid != uid)
 		return fault_set(fault, "job %s has just ended", choice->job);
-	if (!sandbox_has_root(choice->name))
-		return 0;
-	sandbox->user = record_get_fd(&holder, sandbox->holder, GOJAIL_USER_FD);
-	return sandbox->user >= 0 ? 0 : fault_set(fault, "cannot open the user namespace of job %s: %s", choice->job, strerror(errno));
+	return sandbox_open_user(sandbox, choice->name, &holder, fault);
 }

@@ -4,6 +4,7 @@ package escape_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,9 +34,10 @@ func TestAdministratorInTheJail(t *testing.T) {
 	attacks := []string{"view", "descriptors", "setns", "handle", "beneath", "unmask", "fresh-mounts", "sysctl", "mknod", "init_module"}
 	gojail := []string{"gojail", "--node=n1", "--state=/run/gojail/%n"}
 	for _, p := range []place{
-		{name: "gojail enter", user: "root", command: append(gojail, "enter", id, "--")},
-		{name: "gojail enter -u alice", user: "root", command: append(gojail, "enter", id, "-u", "alice", "--")},
-		{name: "gojail run", user: "root", command: append(gojail, "run", "closed", "--")},
+		{name: "gojail enter", user: "root", command: slices.Concat(gojail, []string{"enter", id, "--"})},
+		{name: "gojail enter -u alice", user: "root", command: slices.Concat(gojail, []string{"enter", id, "-u", "alice", "--"})},
+		{name: "gojail enter -u root", user: "root", command: slices.Concat(gojail, []string{"enter", id, "-u", "root", "--"})},
+		{name: "gojail run", user: "root", command: slices.Concat(gojail, []string{"run", "closed", "--"})},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			for attack, v := range s.runAttacks(t, p, attacks...) {

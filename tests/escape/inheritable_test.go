@@ -22,14 +22,15 @@ func TestInheritableCapabilities(t *testing.T) {
 	require.True(t, s.WaitIdle(), s.Drained())
 	gojail := append(own, "gojail", "--node=n1", "--state=/run/gojail/%n", "run")
 	for name, command := range map[string][]string{
-		"a task":                  {"srun", "-Q", "-wn1", "--jail=closed"},
-		"a task of an open jail":  {"srun", "-Q", "-wn1", "--jail=open"},
-		"gojail run":              append(append([]string{}, gojail...), "closed", "--"),
-		"gojail run --privileged": append(append([]string{}, gojail...), "--privileged", "closed", "--"),
+		"a task":                 {"srun", "-Q", "-wn1", "--jail=closed"},
+		"a task of an open jail": {"srun", "-Q", "-wn1", "--jail=open"},
+		"gojail run":             append(append([]string{}, gojail...), "closed", "--"),
+		"gojail run -u root":     append(append([]string{}, gojail...), "-u", "root", "closed", "--"),
+		"gojail run -u nobody":   append(append([]string{}, gojail...), "-u", "nobody", "closed", "--"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := s.Root(append(command, look...)...)
-			open := name != "a task" && name != "gojail run"
+			open := name == "a task of an open jail"
 			assert.Equal(t, open, regexp.MustCompile(`CapInh:\t0*200000\n`).MatchString(r.Stdout), r)
 			assert.Equal(t, open, regexp.MustCompile(`CapEff:\t[0-9a-f]{10}[2367abef]`).MatchString(r.Stdout), r)
 		})

@@ -40,7 +40,7 @@ const waitsSource = `
 int main(void)
 {
 	if (fcntl(9, F_GETFD) == 0)
-		write(1, "has it", 6);
+		close(creat("/home/alice/has-it", 0644));
 	for (int tries = 0; tries < 100; tries++, usleep(10000)) {
 		int fd = open("/proc/self/fd/9", O_WRONLY);
 		if (fd >= 0)
@@ -51,8 +51,8 @@ int main(void)
 `
 
 // TestGojailIsNotWritten: in a jail whose content is the attacker's, the program that root runs there is a link to
-// the process itself, which is gojail-launcher at that moment. Root in a jail gets no hold of the node's program by that:
-// of a copy that no zygote runs, which could not be written anyway.
+// the process itself, which is gojail-launcher at that moment. The attacker gets no hold of the node's program by that: of a copy
+// that no zygote runs, which could not be written anyway, and that is the attacker's, so that no mode of the file protects it.
 func TestGojailIsNotWritten(t *testing.T) {
 	s := sharedSite(t)
 	compile := func(source string, args ...string) []byte {
@@ -82,8 +82,11 @@ func TestGojailIsNotWritten(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(s.Path(copied)) })
 	program := s.Path(copied + "/gojail-launcher")
 	require.NoError(t, os.WriteFile(program, before, 0o755))
+	require.NoError(t, os.Chown(program, 5001, 5001))
 	r := s.Gojail("n1", "enter", "--libdir="+copied, id, "--", "/opt/itself")
-	assert.Contains(t, r.Stdout, "has it", "control: %s", r)
+	mark := s.Path(owned + "/home/alice/has-it")
+	t.Cleanup(func() { os.Remove(mark) })
+	require.True(t, harness.Poll(harness.Timeout, func() bool { _, err := os.Stat(mark); return err == nil }), "control: %s", r)
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("/opt/waits")) == 0 }))
 	after, err := os.ReadFile(program)
 	require.NoError(t, err)

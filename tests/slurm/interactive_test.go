@@ -54,9 +54,12 @@ func TestWaysIntoARunningJob(t *testing.T) {
 
 	requireOutput(t, "debian\nof the job", c.Run(harness.Alice, "srun", "--overlap", "--jobid="+job, "--jail=debian", "sh", "-c", look))
 	requireOutput(t, "debian\nof the job", c.Gojail("n1", "enter", job, "--", "sh", "-c", look))
-	r := c.Gojail("n1", "enter", job, "-u", "alice", "--", "sh", "-c", "id -un; exit 7")
-	assert.Equal(t, 7, r.Code, r)
-	assert.Equal(t, "alice\n", r.Stdout, r)
+	for _, user := range []string{"", "alice", "5001"} {
+		r := c.Gojail("n1", "enter", job, "-u", user, "--", "sh", "-c", "id -un; id -G; exit 7")
+		assert.Equal(t, 7, r.Code, r)
+		assert.Equal(t, "alice\n"+c.Run(harness.Alice, "id", "-G").Stdout, r.Stdout, r)
+	}
+	requireOutput(t, "0 0 5001 1", c.Gojail("n1", "enter", job, "-u", "root", "--", "sh", "-c", "echo $(id -u) $(cat /proc/self/uid_map)"))
 	for arg, want := range map[string]string{
 		"../1": `"../1" is not a job id; see: gojail ls`,
 		"4711": "job 4711 has no sandbox on this node; see: gojail ls",
@@ -65,7 +68,7 @@ func TestWaysIntoARunningJob(t *testing.T) {
 		assert.Equal(t, "gojail: "+want+"\n", r.Stderr)
 		assert.NotZero(t, r.Code)
 	}
-	r = c.Gojail("n1", "enter", job, "--sandbox", "other", "--", "true")
+	r := c.Gojail("n1", "enter", job, "--sandbox", "other", "--", "true")
 	assert.Contains(t, r.Stderr, "job "+job+" has the sandboxes debian on this node; select one with --sandbox")
 
 	modules, _ := filepath.Glob(c.Path("/usr/lib") + "/*/security/pam_slurm_adopt.so")

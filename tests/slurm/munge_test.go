@@ -96,7 +96,7 @@ const mungeSocket = "/run/munge/munge.socket.2"
 
 // findSocket returns the inode of munge's socket in the sandbox of a job on n1, and a line break; "" where there is none.
 func findSocket(c *harness.Cluster, job string) string {
-	return c.Gojail("n1", "enter", "--privileged", job, "--", "stat", "-c", "%i", mungeSocket).Stdout
+	return c.Gojail("n1", "enter", job, "--", "stat", "-c", "%i", mungeSocket).Stdout
 }
 
 // TestRestartOfMungeBesideSilentStorage: jobs get munge's new socket though the storage of others does not answer, and no process hangs

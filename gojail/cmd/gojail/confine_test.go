@@ -90,23 +90,27 @@ func TestACommandGivesUpWhatTasksDo(t *testing.T) {
 	list, err := s.gojail("ls")
 	require.NoError(t, err)
 
-	less, all := fmt.Sprintf("%016x", own&jail.Bounding()), fmt.Sprintf("%016x", own)
+	less := fmt.Sprintf("%016x", own&jail.Bounding())
+	const none = "0000000000000000"
 	for _, row := range []struct {
-		args                              []string
-		bounding, effective, nnp, seccomp string
+		args      []string
+		effective string // in a user namespace of the command's
+		ids       string
 	}{
-		{[]string{"run", "tiny"}, less, less, "1", "2"},
-		{[]string{"run", "tiny", "-u", "65534"}, less, "0000000000000000", "1", "2"},
-		{[]string{"run", "tiny", "--privileged"}, all, all, "0", "0"},
-		{[]string{"enter", findJob(list)}, less, less, "1", "2"},
-		{[]string{"enter", findJob(list), "-u", "65534"}, less, "0000000000000000", "1", "2"},
-		{[]string{"enter", findJob(list), "--privileged"}, all, all, "0", "0"},
+		{[]string{"run", "tiny"}, less, "0 65534 1"},
+		{[]string{"run", "tiny", "-u", "root"}, less, "0 65534 1"},
+		{[]string{"run", "tiny", "-u", "nobody"}, none, "0 0 4294967295"},
+		{[]string{"enter", findJob(list)}, none, "0 0 4294967295"},
+		{[]string{"enter", findJob(list), "-u", "root"}, less, "0 65534 1"},
+		{[]string{"enter", findJob(list), "-u", "65534"}, none, "0 0 4294967295"},
 	} {
-		out, err := s.command(append(row.args, "--", "cat", "/proc/self/status")...).CombinedOutput()
+		out, err := s.command(append(row.args, "--", "cat", "/proc/self/status", "/proc/self/uid_map")...).CombinedOutput()
 		require.NoError(t, err, string(out))
 		got := string(out)
-		assert.Equal(t, []string{row.bounding, row.effective, row.nnp, row.seccomp},
-			[]string{readStatusLine(got, "CapBnd"), readStatusLine(got, "CapEff"), readStatusLine(got, "NoNewPrivs"), readStatusLine(got, "Seccomp")}, row.args)
+		assert.Equal(t, []string{less, row.effective, none, "1"},
+			[]string{readStatusLine(got, "CapBnd"), readStatusLine(got, "CapEff"), readStatusLine(got, "CapInh"), readStatusLine(got, "NoNewPrivs")}, row.args)
+		assert.Equal(t, "2", readStatusLine(got, "Seccomp"), row.args)
+		assert.Equal(t, row.ids, strings.Join(strings.Fields(got[strings.LastIndex(strings.TrimSpace(got), "\n"):]), " "), row.args)
 	}
 }
 

@@ -6,15 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gojail/gojail/gojail/build"
 	"github.com/gojail/gojail/gojail/unpack"
-	"github.com/gojail/gojail/internal/oneline"
 )
 
 func newJailEditCommand(j *jailCommand) *cobra.Command {
@@ -27,8 +23,11 @@ root and on the node's network, and makes the copy a new version if it ends with
 0. Otherwise the copy is removed. The current version and its jobs are not
 touched; no job gets the new version before "gojail jail switch".
 
-The sandbox is that of "gojail run", with a writable root. The version keeps the
-format of the one it is copied from.`,
+The sandbox has a writable root, and nothing else of the node's files. Its root
+owns the copy, and is no user of the node, if the store's file system can map ids
+(ext4, xfs, btrfs). Elsewhere, as on NFS, it is the node's uid 0 without root's
+capabilities; before Linux 6.12 it can open no Unix sockets then. The version
+keeps the format of the one it is copied from.`,
 		Example: `  gojail jail edit debian
   gojail jail edit debian -- sh -c 'apt-get update && apt-get -y upgrade'`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -69,57 +68,4 @@ func (j *jailCommand) edit(cmd *cobra.Command, r *build.Request, args []string) 
 	}
 	printRecord(cmd.OutOrStdout(), args[0], record)
 	return err // the version is built, but something of the edit is left
-}
-
-// editedJail is the name of the jail in the configuration of an edit.
-const editedJail = "edit"
-
-// editConfig is gojail.toml for the sandbox of an edit.
-const editConfig = `default    = "none"
-allow_none = true
-scratch    = %s
-[slurm]
-conf  = %s
-spool = %s
-munge = %s
-[jail.` + editedJail + `]
-root  = %s
-slurm = false
-identity = false
-tmp   = "tmpfs"
-namespaces = ["pid", "ipc", "uts"]
-`
-
-// runIn runs a command in a sandbox whose root is a tree, with a configuration and a state directory of its own.
-func (j *jailCommand) runIn(root string, command []string) (err error) {
-	c, err := j.loadConfig()
-	if err != nil {
-		return err
-	}
-	dir, err := makeEditDirectory()
-	if err != nil {
-		return err
-	}
-	defer func() { err = oneline.Both(err, dir.remove()) }()
-	own := *j.localNode
-	own.Config, own.State = filepath.Join(dir.path, "gojail.toml"), dir.statePath()
-	var quoted []any
-	for _, path := range []string{filepath.Join(dir.path, "scratch"), c.Slurm.Conf, c.Slurm.Spool, c.Slurm.Munge, root} {
-		quoted = append(quoted, strconv.Quote(path))
-	}
-	if err := os.WriteFile(own.Config, fmt.Appendf(nil, editConfig, quoted...), 0o644); err != nil {
-		return fmt.Errorf("cannot write the configuration of the sandbox: %w", oneline.Cause(err))
-	}
-	edited, jail, err := own.loadJail(editedJail)
-	if err != nil {
-		return err
-	}
-	if _, err := makeTargetsIn(edited, jail, own.State); err != nil {
-		return err
-	}
-	who, err := findPerson("root")
-	if err != nil {
-		return err
-	}
-	return own.runInNewSandbox(editedJail, who, "", false, command)
 }

@@ -91,7 +91,7 @@ func TestSweepAfterAKilledEdit(t *testing.T) {
 		{"when it has its state directory", "/run/gojail-edit-PID-*/state/jobs", stubborn, []string{"jail", "edit", "debian", "--", "sh", "-c", "exit 3"}},
 		{"while it makes the template", "/run/gojail-edit-PID-*/state/jails/edit", stubborn, []string{"jail", "build", "debian", "--no-targets", "--from", "dir:/missing"}},
 		{"when it has a template", "/run/gojail-edit-PID-*/state/jails/edit/zygote", stubborn, []string{"jail", "rollback", "debian"}},
-		{"when it has a sandbox", "/run/gojail-edit-PID-*/state/jobs/run-PID/edit", stubborn, []string{"jail", "rm", "debian", current, "--no-slurm"}},
+		{"when it has a sandbox", "/run/gojail-edit-PID-*/state/jobs/run-PID/edit*", stubborn, []string{"jail", "rm", "debian", current, "--no-slurm"}},
 		{"while its command runs", work + "/build-*/tree/started", stubborn, []string{"jail", "switch", "debian"}},
 		{"while its command runs, and before a sweep", work + "/build-*/tree/started", stubborn, []string{"sweep"}},
 		{"when its command has ended", work + "/build-*/tree/ended", "touch /ended", []string{"jail", "switch", "debian", current}},
@@ -173,4 +173,24 @@ func TestSwitchPrintsJobs(t *testing.T) {
 	require.NoError(t, err)
 	statetest.AddRecord(t, node, "jobs/17/stored", statetest.RecordOf(t, job.Process.Pid))
 	assert.Regexp(t, "\nstill has "+first+`: n1 \(job 17\), as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n$`, s.must(t, "jail", "switch", "debian"))
+}
+
+// TestEditors: the root of an edit is uid 0 of the node only if it cannot show that to the node's daemons.
+func TestEditors(t *testing.T) {
+	for _, row := range []struct {
+		canMap, canScope bool
+		uid              uint32
+		sockets, hidden  string
+	}{
+		{true, true, editID, "step", "hidden"},
+		{true, false, editID, "node", "hidden"},
+		{false, true, 0, "step", "hidden"},
+		{false, false, 0, "node", "none"},
+	} {
+		who, sockets := planEditor(row.canMap, row.canScope)
+		assert.Equal(t, row.uid, who.uid, row)
+		assert.Equal(t, row.uid, who.gid, row)
+		assert.Equal(t, row.sockets, sockets, row)
+		assert.Equal(t, row.hidden, who.sockets(), row)
+	}
 }

@@ -66,20 +66,27 @@ func waitBriefly(wait func() error) {
 }
 
 // buildSandbox starts gojail-launcher to build a sandbox, as slurmstepd does for a job.
-func (n *localNode) buildSandbox(c *config.Config, j *config.Jail, job string, who *person, mounts string) error {
-	words := append(who.formatArguments(), "jail="+j.Name, "job="+job, "mounts="+mounts)
+func (n *localNode) buildSandbox(c *config.Config, j *config.Jail, job string, who *runner, mounts string) error {
+	words := append(who.person.formatArguments(), "jail="+j.Name, "job="+job, "mounts="+mounts)
+	words = append(words, "sockets="+who.sockets())
+	if who.person == nobody { // root asks, who may use any
+		words = append(words, "any=1")
+	}
+	if who.isMapped() {
+		words = append(words, "root=range", fmt.Sprintf("ids=%d", who.ids))
+	}
 	_, err := n.runLauncher("sandbox", c.Deadline, words, func(*exec.Cmd) {})
 	return err
 }
 
 // startInSandbox starts gojail-launcher to run the command in a sandbox. The command keeps no privilege that tasks give up.
-func (n *localNode) startInSandbox(t *terminal, deadline time.Duration, words, command []string) (*os.Process, error) {
+func (n *localNode) startInSandbox(d *descriptors, deadline time.Duration, words, command []string) (*os.Process, error) {
 	for _, name := range []string{"TERM", "LANG", "TZ"} {
 		words = append(words, name+"="+os.Getenv(name))
 	}
 	words = append(append(words, "--"), command...)
 	process, err := n.runLauncher("enter", deadline, words, func(cmd *exec.Cmd) {
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = t.stdin, t.stdout, t.stderr
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = d.of[0], d.of[1], d.of[2]
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // so that Ctrl-C does not end the launcher half-way
 	})
 	if err == nil && process == nil {

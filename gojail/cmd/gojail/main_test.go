@@ -194,7 +194,7 @@ func TestAnswerThatNeverEnds(t *testing.T) {
 	n := &localNode{}
 	n.LibDir = s.dir
 	before := time.Now()
-	err := n.buildSandbox(&config.Config{Deadline: 100 * time.Millisecond}, &config.Jail{Name: "tiny"}, "run-1", &person{}, "")
+	err := n.buildSandbox(&config.Config{Deadline: 100 * time.Millisecond}, &config.Jail{Name: "tiny"}, "run-1", &runner{person: nobody}, "")
 	assert.ErrorContains(t, err, "did not give one by the deadline")
 	assert.Less(t, time.Since(before), 20*time.Second)
 	text, err := os.ReadFile(s.dir + "/pid")

@@ -21,24 +21,31 @@ import (
 func newRunCommand(n *localNode) *cobra.Command {
 	var name string
 	var mounts []string
-	var privileged bool
 	cmd := &cobra.Command{
-		Use:   "run JAIL [-u USER] [-- COMMAND [ARGUMENTS]]",
+		Use:   "run JAIL [-u root|nobody] [-- COMMAND [ARGUMENTS]]",
 		Short: "Run a command in a jail without Slurm, to have a look around",
 		Long: `Builds the same sandbox that a job gets, with its own /tmp and /dev/shm, runs a
-command in it, and removes it. Without a command it runs a shell. The command
-runs as root unless -u names a user, in the user's home directory if the jail
-has it, with a clean environment. gojail exits with the command's exit code.
+command in it, and removes it. Without a command it runs a shell, in the user's
+home directory if the jail has it, with a clean environment. gojail exits with
+the command's exit code.
 
-The programs are the jail's: they get no more capabilities and system calls than
-tasks, unless --privileged is given, and a terminal of their own. They get the
-keyboard's input if their output goes to the terminal.
+The programs are the jail's, and may be written by its users. So the command
+runs as the person who logged in and became root, by sudo or su, with a task's
+rights and no more: the kernel's login uid says who that is (proc(5)). With
+-u root it is root of a user namespace, as tasks with --jail-root=self are: it
+has uid 0 and capabilities in there, the person's rights over files, and no
+access to munge. With -u nobody, the person is nobody. If root itself logged in,
+or no login is behind it, the person is nobody, too, and -u root the default.
+Other users are refused: run a job as them.
+
+The command gets pipes and a terminal of its own, from and to which gojail
+copies. It gets the keyboard's input if its output goes to the terminal.
 
 The name service of this node resolves the user. The rules about who may use
-the jail, and what may be mounted, apply as for a job.`,
+the jail, and what may be mounted, apply as for a job; nobody may use any jail.`,
 		Example: `  gojail run debian
   gojail run debian -- cat /etc/os-release
-  gojail run debian -u alice --jail-mount=/data:/mnt:ro -- ls -l /mnt`,
+  gojail run debian -u root --jail-mount=/data:/mnt:ro -- ls -l /mnt`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
 				return fmt.Errorf("gojail run needs the name of a jail; see: gojail run --help")
@@ -50,26 +57,41 @@ the jail, and what may be mounted, apply as for a job.`,
 		},
 		ValidArgsFunction: n.completeJailNames,
 		RunE: func(_ *cobra.Command, args []string) error {
-			who, err := findPerson(name)
+			who, err := findRunner(name)
 			if err != nil {
 				return err
 			}
-			return n.runInNewSandbox(args[0], who, strings.Join(mounts, ","), privileged, args[1:])
+			return n.runInNewSandbox(args[0], who, strings.Join(mounts, ","), args[1:])
 		},
 	}
-	cmd.Flags().StringVarP(&name, "user", "u", "root", "run the command as this user, by name or number")
+	cmd.Flags().StringVarP(&name, "user", "u", "", "root of the sandbox, nobody, or yourself (default: the person who logged in)")
 	cmd.Flags().StringArrayVar(&mounts, "jail-mount", nil, "SOURCE:DESTINATION[:ro], as for srun; may be repeated")
-	cmd.Flags().BoolVar(&privileged, "privileged", false, privilegedHelp)
 	return cmd
 }
 
-const privilegedHelp = "with all capabilities and system calls: the jail's programs could take over the node"
+// loginUID names the kernel's file with the uid of the login that a process descends from.
+const loginUID = "/proc/self/loginuid"
+
+// findRunner returns how a command of gojail run runs.
+func findRunner(name string) (*runner, error) {
+	if name == nobody.name {
+		return &runner{person: nobody}, nil
+	}
+	caller, err := findCaller(loginUID)
+	if err != nil {
+		return nil, err
+	}
+	if name == "" && caller == nobody {
+		return &runner{person: nobody, ids: rootIDs}, nil
+	}
+	return chooseRunner(name, caller, true, "-u takes root, nobody, or the person who logged in")
+}
 
 // runPatience is the limit for the removal of the sandbox's files before the prompt returns.
 const runPatience = 5 * time.Second
 
 // runInNewSandbox builds a sandbox, runs the command in it and tears it down.
-func (n *localNode) runInNewSandbox(name string, who *person, mounts string, privileged bool, command []string) error {
+func (n *localNode) runInNewSandbox(name string, who *runner, mounts string, command []string) error {
 	c, j, err := n.loadJail(name)
 	if err != nil {
 		return err
@@ -95,7 +117,7 @@ func (n *localNode) runInNewSandbox(name string, who *person, mounts string, pri
 		holder, err = s.Holder(job, "")
 	}
 	if err == nil {
-		code, err = n.runInSandbox(job, holder, who, privileged, c.Deadline, command, signals)
+		code, err = n.runInSandbox(job, holder, who, c.Deadline, command, signals)
 		holder.EndInhabitants()
 	}
 	if e := sandbox.Teardown(s, c.Scratch, job, time.Now().Add(runPatience)); err == nil {
@@ -111,45 +133,42 @@ func (n *localNode) runInNewSandbox(name string, who *person, mounts string, pri
 var passedOnSignals = []os.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2}
 
 // runInSandbox runs the command in a sandbox and returns its exit code.
-func (n *localNode) runInSandbox(job string, holder state.Record, who *person, privileged bool, deadline time.Duration, command []string,
+func (n *localNode) runInSandbox(job string, holder state.Record, who *runner, deadline time.Duration, command []string,
 	signals chan os.Signal) (int, error) {
-	t, err := newTerminal()
+	d, err := openDescriptors(holder, who.uid)
 	if err != nil {
 		return 0, err
 	}
-	defer t.close()
-	if err := t.open(holder, who.uid); err != nil {
-		return 0, err
-	}
-	words := append(who.formatArguments(), "user="+who.name, "home="+who.home, "job="+job, "sandbox="+holder.Name, "jail="+holder.Jail(), t.formatArgument())
-	if privileged {
-		words = append(words, "privileged=1")
-	}
-	process, err := n.startInSandbox(t, deadline, words, command)
+	defer d.close()
+	words := append(who.formatArguments(), "job="+job, "sandbox="+holder.Name, "jail="+holder.Jail(), d.formatArgument())
+	process, err := n.startInSandbox(d, deadline, words, command)
 	if err != nil {
 		return 0, err
 	}
-	done := make(chan struct{})
-	go passOnSignals(signals, process.Pid, done)
-	if err := t.startCopying(); err != nil {
+	done, givenUp := make(chan struct{}), make(chan struct{})
+	go passOnSignals(signals, process.Pid, done, givenUp)
+	if err := d.startCopying(); err != nil {
 		process.Kill()
 		process.Wait()
 		return 0, err
 	}
 	status, err := process.Wait()
 	close(done)
-	t.drainOutput()
+	if e := d.finishCopying(givenUp); err == nil {
+		err = e
+	}
 	if err != nil {
 		return 0, err
 	}
 	return exitCodeOf(status), nil
 }
 
-// passOnSignals sends the command the signals that this process gets, until done is closed.
-func passOnSignals(signals chan os.Signal, pid int, done chan struct{}) {
+// passOnSignals sends the command the signals that this process gets, until done is closed. The next signal then closes givenUp.
+func passOnSignals(signals chan os.Signal, pid int, done, givenUp chan struct{}) {
 	for s := range signals {
 		select {
 		case <-done: // its number may be another's by now
+			close(givenUp)
 			return
 		default:
 		}

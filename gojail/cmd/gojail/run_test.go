@@ -3,11 +3,13 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,7 +72,7 @@ func TestRun(t *testing.T) {
 		{[]string{"run", "tiny", "--jail-mount=/usr/lib:/data:ro", "--", "sh", "-c", "test -e /data/os-release && touch /data/x"}, 1, "Read-only file system"}, // the first: no template is there
 		{[]string{"run", "tiny", "--", "sh", "-c", "ls /; exit 7"}, 7, "data\ndev\netc\n"},
 		{[]string{"run", "tiny", "--", "sh", "-c", "kill -TERM $$"}, 143, ""},
-		{[]string{"run", "tiny", "-u", "65534", "--", "sh", "-c", "id -u; pwd; touch /tmp/x && ls /tmp"}, 0, "65534\n/\nx\n"},
+		{[]string{"run", "tiny", "-u", "nobody", "--", "sh", "-c", "id -u; pwd; touch /tmp/x && ls /tmp"}, 0, "65534\n/\nx\n"},
 		{[]string{"run", "tiny", "--", "ls", "/tmp"}, 0, ""},
 		{[]string{"run", "tiny", "--", "ls", "/proc/self/fd"}, 0, "0\n1\n2\n3\n"},
 		{[]string{"run", "tiny", "--", "env"}, 0, "HOME=/\n"},
@@ -108,20 +110,81 @@ func TestMountsOfAJobStayInIt(t *testing.T) {
 	assert.NotContains(t, string(out), " master:")
 }
 
+// commandOf is a command of a process that descends from a login with that uid, as sudo(8) leaves it.
+func (s *testSite) commandOf(t *testing.T, uid int, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := s.command(args...)
+	login := []string{"sh", "-c", fmt.Sprintf(`echo %d >/proc/self/loginuid && exec "$@"`, uid), "sh", self}
+	cmd.Path, cmd.Args = "/bin/sh", append(login, cmd.Args[1:]...)
+	return cmd
+}
+
+func skipWithoutLoginUID(t *testing.T) {
+	t.Helper()
+	if text, err := os.ReadFile(loginUID); err != nil || string(text) != "4294967295" {
+		t.Skip("needs a kernel with audit, and no login before the test: ", string(text))
+	}
+}
+
+// TestRunAsTheCaller: the command runs as the person who logged in, as root of the sandbox with that person's rights, or as nobody.
+func TestRunAsTheCaller(t *testing.T) {
+	skipWithoutLoginUID(t)
+	u, err := user.Lookup("mail")
+	require.NoError(t, err)
+	uid, err := strconv.Atoi(u.Uid)
+	require.NoError(t, err)
+	s := newSite(t).prepareSandboxes(t)
+	const look = "echo $(id -u) $(cat /proc/self/uid_map) $USER; touch /tmp/x; grep -o 'NoNewPrivs.*\\|Groups.*' /proc/self/status"
+	for _, row := range []struct {
+		login      int // -1: none
+		name, want string
+	}{
+		{-1, "", "0 0 65534 1 root\n"},
+		{0, "", "0 0 65534 1 root\n"},
+		{0, "root", "0 0 65534 1 root\n"},
+		{0, "nobody", "65534 0 0 4294967295 nobody\n"},
+		{uid, "", u.Uid + " 0 0 4294967295 mail\n"},
+		{uid, "mail", u.Uid + " 0 0 4294967295 mail\n"},
+		{uid, u.Uid, u.Uid + " 0 0 4294967295 mail\n"},
+		{uid, "root", "0 0 " + u.Uid + " 1 root\n"},
+		{uid, "0", "0 0 " + u.Uid + " 1 root\n"},
+		{uid, "65534", "65534 0 0 4294967295 nobody\n"},
+	} {
+		args := []string{"run", "tiny", "-u", row.name, "--", "sh", "-c", look}
+		cmd := s.command(args...)
+		if row.login >= 0 {
+			cmd = s.commandOf(t, row.login, args...)
+		}
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		assert.True(t, strings.HasPrefix(string(out), row.want), "%v: %s", row, out)
+		assert.Contains(t, string(out), "NoNewPrivs:\t1\n")
+	}
+	out, err := s.commandOf(t, uid, "run", "tiny", "-u", "daemon", "--", "id").CombinedOutput()
+	assert.Error(t, err)
+	assert.Equal(t, "gojail: -u takes root, nobody, or the person who logged in: the programs of a jail get no identity of user daemon from root\n", string(out))
+	out, err = s.commandOf(t, 1<<30, "run", "tiny", "--", "id").CombinedOutput()
+	assert.Error(t, err)
+	assert.Contains(t, string(out), "cannot find the account of uid 1073741824 on this node, who logged in here; give -u nobody")
+}
+
 // A home that is closed to the user, as root's is on storage that squashes root, does not keep the command from running.
 func TestRunWithAClosedHome(t *testing.T) {
+	skipWithoutLoginUID(t)
 	u, err := user.Lookup("mail")
-	if err != nil || u.HomeDir != "/var/mail" {
+	if err != nil || u.HomeDir != "/var/mail" || u.Uid != "8" {
 		t.Skip("needs the user mail with the home /var/mail, as Debian has it")
 	}
 	s := newSite(t).prepareSandboxes(t)
 	require.NoError(t, os.MkdirAll(filepath.Join(s.root, u.HomeDir), 0o755))
 	require.NoError(t, os.Chmod(filepath.Join(s.root, u.HomeDir), 0o700))
-	out, err := s.command("run", "tiny", "-u", "mail", "--", "sh", "-c", "pwd; echo $HOME").CombinedOutput()
+	out, err := s.commandOf(t, 8, "run", "tiny", "--", "sh", "-c", "pwd; echo $HOME").CombinedOutput()
 	require.NoError(t, err, string(out))
 	assert.Equal(t, "gojail: the home directory /var/mail of the jail cannot be entered as user mail: Permission denied; starting in /\n/\n/\n", string(out))
 	require.NoError(t, os.Chmod(filepath.Join(s.root, u.HomeDir), 0o755))
-	out, err = s.command("run", "tiny", "-u", "mail", "--", "sh", "-c", "pwd; echo $HOME").CombinedOutput()
+	out, err = s.commandOf(t, 8, "run", "tiny", "--", "sh", "-c", "pwd; echo $HOME").CombinedOutput()
 	require.NoError(t, err, string(out))
 	assert.Equal(t, "/var/mail\n/var/mail\n", string(out))
 }
@@ -153,7 +216,7 @@ func TestRunPassesSignalsOnAndLeavesNothing(t *testing.T) {
 	require.NoError(t, err)
 	list, err := s.gojail("ls")
 	require.NoError(t, err)
-	assert.Regexp(t, `run-\d+ +tiny +\d+ .* root +[1-4] +active`, list)
+	assert.Regexp(t, `run-\d+ +tiny +\d+ .* nobody +[1-4] +active`, list)
 	assert.Regexp(t, `(?m)^tiny +\d+ .* current +ok$`, list)
 	// What the job has, though the configuration is another one by now.
 	config := filepath.Join(s.dir, "gojail.toml")

@@ -22,37 +22,28 @@ import (
 // With a descriptor of root's terminal, a program of the jail could read what is typed, and insert input
 // for the shell that reads the terminal afterwards (TIOCSTI, ioctl_tty(2)).
 type terminal struct {
-	stdin, stdout, stderr *os.File // of the command
-	pty, tty              *os.File // the two ends of the pty; nil: this process has no terminal
-	ptyFD                 int      // pty's descriptor; File.Fd would set it to blocking mode
-	output                *os.File // the terminal that shows the pty's output
-	keyboard              bool     // the terminal's input goes to the command
-	saved                 *term.State
-	resized               chan os.Signal
-	ended                 atomic.Bool
-	copied                chan struct{}
+	pty, tty *os.File // the two ends of the pty; nil: this process has no terminal
+	ptyFD    int      // pty's descriptor; File.Fd would set it to blocking mode
+	output   *os.File // the terminal that shows the pty's output
+	keyboard bool     // the terminal's input goes to the command
+	saved    *term.State
+	copied   chan struct{}
+	resized  chan os.Signal
+	ended    atomic.Bool
 }
 
 // newTerminal inspects the standard descriptors, before open. The command gets the terminal's input only
 // where its output is the terminal, too: in `gojail run ... | less` the input is for less.
-func newTerminal() (*terminal, error) {
-	t := &terminal{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
-	in, out, errs := term.IsTerminal(0), term.IsTerminal(1), term.IsTerminal(2)
-	t.keyboard = in && out && isForeground()
-	if in && !t.keyboard {
-		null, err := os.Open("/dev/null")
-		if err != nil {
-			return nil, err
-		}
-		t.stdin = null
-	}
-	if errs {
+func newTerminal() *terminal {
+	t := &terminal{}
+	t.keyboard = term.IsTerminal(0) && term.IsTerminal(1) && isForeground()
+	switch {
+	case term.IsTerminal(1):
+		t.output = os.Stdout
+	case term.IsTerminal(2):
 		t.output = os.Stderr
 	}
-	if out {
-		t.output = os.Stdout
-	}
-	return t, nil
+	return t
 }
 
 // open opens the pty, if one is needed, in the devpts instance of the holder's jail.
@@ -67,15 +58,6 @@ func (t *terminal) open(holder state.Record, uid uint32) error {
 	defer root.Close()
 	if err := t.openPTY(root, uid); err != nil {
 		return fmt.Errorf("cannot create a terminal for the command: %w", err)
-	}
-	if t.keyboard {
-		t.stdin = t.tty
-	}
-	if term.IsTerminal(2) {
-		t.stderr = t.tty
-	}
-	if t.output == os.Stdout {
-		t.stdout = t.tty
 	}
 	t.copySize() // before the command reads the size
 	return nil
@@ -141,23 +123,11 @@ func (t *terminal) copySize() {
 	}
 }
 
-// formatArgument returns the argument for gojail-launcher that names the descriptor of the command's controlling terminal, 1 or 2.
-func (t *terminal) formatArgument() string {
-	switch {
-	case t.tty == nil:
-		return "tty="
-	case t.stdout == t.tty:
-		return "tty=1"
-	}
-	return "tty=2"
-}
-
 // startCopying copies between the terminal and the pty. It is called once the command has started.
 func (t *terminal) startCopying() (err error) {
 	if t.pty == nil {
 		return nil
 	}
-	t.tty.Close() // pty reaches end of file when the command closes its copies
 	if t.keyboard {
 		if t.saved, err = term.MakeRaw(0); err != nil {
 			return fmt.Errorf("cannot set the terminal's modes: %w", err)

@@ -117,9 +117,9 @@ func TestNothingIsTypedIntoRootsTerminal(t *testing.T) {
 	list, err := s.gojail("ls")
 	require.NoError(t, err)
 	for _, on := range [][3]bool{{true, true, true}, {true, false, false}, {false, true, false}, {false, false, true}} {
-		for _, privileged := range []bool{false, true} {
+		for _, user := range []string{"nobody", "root"} {
 			o := newOuterTerminal(t)
-			args := []string{"enter", findJob(list), fmt.Sprintf("--privileged=%t", privileged), "--", "/data/push"}
+			args := []string{"enter", findJob(list), "-u", user, "--", "/data/push"}
 			cmd := o.attachTo(s.command(args...), on[0], on[1], on[2])
 			require.NoError(t, cmd.Start())
 			cmd.Wait()

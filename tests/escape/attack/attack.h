@@ -21,7 +21,7 @@ struct attack {
 };
 
 /* Each ends with a row without a name. */
-extern const struct attack view_attacks[], mount_attacks[], kernel_attacks[], job_attacks[], share_attacks[];
+extern const struct attack view_attacks[], mount_attacks[], kernel_attacks[], job_attacks[], share_attacks[], lent_attacks[];
 
 /* The tags of all victims, NULL at the end. */
 extern const char *const victims[];
@@ -66,5 +66,11 @@ int fill(const char *directory, int megabytes);
 int am_i_root(void);
 int copy_self(const char *path);
 int swap_names(const char *one, const char *other);
+
+/* with_key executes a command in a session whose keyring has a key. */
+int with_key(char **command);
+
+/* without_landlock executes a command as a kernel without Landlock does. */
+int without_landlock(char **command);
 
 #endif

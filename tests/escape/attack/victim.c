@@ -75,6 +75,9 @@ static void make_socket(const char *tag)
 	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	need("bind", bind(s, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path) + 1 + length));
 	need("listen", listen(s, 64));
+	strcat(address.sun_path + 1, ".dgram");
+	s = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	need("bind", bind(s, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path) + 1 + length + strlen(".dgram")));
 }
 
 // Where a jail permits no keys there is none to be found.
