@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Reports whether a variable is one of those that are always saved: sshd sets them, or commonly accepts them from clients (AcceptEnv, sshd_config(5)). */
@@ -252,6 +253,19 @@ void caller_set_deadline(unsigned int seconds)
 	alarm(seconds);
 }
 
+void caller_end_child(pid_t child)
+{
+	siginfo_t ended;
+
+	kill(child, SIGKILL);
+	while (waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+		;
+	set_alarm_mask(SIG_BLOCK);
+	late_child = 0; /* before the number can be another process's */
+	set_alarm_mask(SIG_UNBLOCK);
+	waitpid(child, NULL, 0);
+}
+
 pid_t caller_fork(void)
 {
 	pid_t child;
@@ -311,6 +325,15 @@ static bool is_user_for_good(const struct caller *caller)
 	return setresuid(-1, 0, -1) < 0;
 }
 
+int caller_become_ids(const struct caller *caller, struct fault *fault)
+{
+	if (setresgid(caller->gid, caller->gid, caller->gid) < 0 || setresuid(caller->uid, caller->uid, caller->uid) < 0 ||
+	    !is_user_for_good(caller))
+		return fault_set(fault, "cannot become user %u: %s", (unsigned)caller->uid, strerror(errno));
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	return 0;
+}
+
 int caller_become(const struct caller *caller, struct fault *fault)
 {
 	if (restore_limits(caller) < 0)
@@ -319,10 +342,7 @@ int caller_become(const struct caller *caller, struct fault *fault)
 		return fault_set(fault, "cannot restore the priority: %s", strerror(errno));
 	umask(caller->mask);
 	prctl(PR_SET_TIMERSLACK, caller->slack, 0, 0, 0);
-	if (setresgid(caller->gid, caller->gid, caller->gid) < 0 || setresuid(caller->uid, caller->uid, caller->uid) < 0 || !is_user_for_good(caller))
-		return fault_set(fault, "cannot become user %u: %s", (unsigned)caller->uid, strerror(errno));
-	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	return 0;
+	return caller_become_ids(caller, fault);
 }
 
 void caller_report(const struct caller *caller, const char *text)

@@ -44,6 +44,9 @@ void caller_set_deadline(unsigned int seconds);
 /* Forks as fork(2) does. The child is killed with this process at the deadline. */
 pid_t caller_fork(void);
 
+/* Kills a child of caller_fork, if it runs still, and reaps it. */
+void caller_end_child(pid_t child);
+
 /* Cancels the deadline. */
 void caller_clear_deadline(void);
 
@@ -58,6 +61,9 @@ struct user caller_user(const struct caller *caller);
  * have not changed since the caller started this program. Returns 0, or -1 with a fault.
  */
 int caller_become(const struct caller *caller, struct fault *fault);
+
+/* Becomes the user for good, who cannot trace this process, and verifies it; all else stays. Returns 0, or -1 with a fault. */
+int caller_become_ids(const struct caller *caller, struct fault *fault);
 
 /* Unblocks all signals, as they are at a login, for the program that is executed next. */
 void caller_restore_signals(void);

@@ -10,6 +10,7 @@
  *   root, whom the       caller_leave      eight capabilities are left; the user cannot signal or trace this process
  *   user cannot reach    place_find        find gojail, by nothing that the caller could choose
  *                        site_open         the site file; gojail-launcher is started if that is out of date
+ *                        account_read      a child that is the user for good asks the node's name service
  *                        jobs_choose       by the real uid, and SLURM_JOB_ID and SLURM_JAIL among that user's own jobs
  *                        jobs_open         the namespaces of the holder
  *                        login_open        on a login node instead of these two; gojail-launcher builds the sandbox of the first session
@@ -50,7 +51,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -240,13 +240,8 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 	if (place_find(&session->node, fault) < 0 || site_open(site, &session->node, fault) < 0)
 		return;
 	caller_set_deadline(compute_deadline(site));
-	if (account_read(&session->account, session->caller.uid, &site->session, fault) < 0)
+	if (account_read(&session->account, &session->caller, &site->session, fault) < 0)
 		return;
-	/* The user's program must not inherit descriptors that the node's name services left open. */
-	if (syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC) < 0) {
-		fault_set(fault, "cannot close descriptors of name services: %s", strerror(errno));
-		return;
-	}
 	if (account_is_exempt(session->caller.uid, session->caller.gid, &site->session)) {
 		stay_on_node(session, argv, fault);
 		return;

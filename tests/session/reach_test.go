@@ -42,7 +42,8 @@ func TestAgentIsSSHDs(t *testing.T) {
 	}
 }
 
-// witness makes the node's name service record the state of gojail-session at its calls.
+// witness makes the node's name service record the state of gojail-session at its calls, two lines each. saw returns
+// the last line.
 func (s *site) witness(t *testing.T) (saw func() string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(s.Path("/srv/witness"), 0o755))
@@ -53,7 +54,8 @@ func (s *site) witness(t *testing.T) (saw func() string) {
 	t.Cleanup(func() {
 		require.Zero(t, s.Root("sh", "-ec", "cp /srv/witness/nsswitch.conf /etc; cp /srv/witness/ld.so.cache /etc; rm -r /srv/witness").Code)
 	})
-	require.NoError(t, os.WriteFile(s.Path("/srv/witness/saw"), nil, 0o644))
+	require.NoError(t, os.WriteFile(s.Path("/srv/witness/saw"), nil, 0o666))
+	require.NoError(t, os.Chmod(s.Path("/srv/witness/saw"), 0o666)) // the user's process writes it
 	return func() string {
 		text, err := os.ReadFile(s.Path("/srv/witness/saw"))
 		require.NoError(t, err)
