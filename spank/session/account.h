@@ -17,8 +17,9 @@ struct account {
 };
 
 /*
- * Reads the caller's account from the node's name service, by a child that is the caller for good: modules of the name service are
- * never loaded into a process that has root's rights. It ends with the caller's deadline. Returns 0, or -1 with a fault.
+ * Reads the caller's account from the node's name service, by a child that is the caller for good: modules of the
+ * name service are never loaded into a process that has root's rights. It ends with the caller's deadline. Returns 0,
+ * or -1 with a fault.
  */
 int account_read(struct account *account, const struct caller *caller, const struct session_rules *rules, struct fault *fault);
 

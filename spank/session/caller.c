@@ -231,9 +231,15 @@ static void end_within_a_second(void)
 	alarm(1);
 }
 
+static uid_t late_uid; /* whose rights this process has when it writes to the caller at the deadline */
+static gid_t late_gid;
 static volatile sig_atomic_t late_child; /* what ends with this process at the deadline; 0: none */
 
-/* Handles SIGALRM at the deadline: kills the child, which has not reported that it is ready, writes an error and ends this process, also if the caller's descriptor takes no text. */
+/*
+ * Handles SIGALRM at the deadline: kills the child, which has not reported that it is ready, becomes the user, writes
+ * an error and ends this process, also if the caller's descriptor takes no text. The calls are async-signal-safe,
+ * unlike setresuid(3) of the C library.
+ */
 static void end_late(int number)
 {
 	static const char text[] = "gojail: the session was not ready before the deadline; a name service or a file system of the node may hang: "
@@ -242,12 +248,16 @@ static void end_late(int number)
 	(void)number;
 	if (late_child > 0)
 		kill(late_child, SIGKILL); /* it is reaped nowhere before the deadline is cleared */
+	if (syscall(SYS_setresgid, late_gid, late_gid, late_gid) < 0 || syscall(SYS_setresuid, late_uid, late_uid, late_uid) < 0)
+		_exit(2);
 	end_within_a_second();
 	_exit(write(STDERR_FILENO, text, sizeof(text) - 1) < 0 ? 2 : 1);
 }
 
-void caller_set_deadline(unsigned int seconds)
+void caller_set_deadline(const struct caller *caller, unsigned int seconds)
 {
+	late_uid = caller->uid;
+	late_gid = caller->gid;
 	signal(SIGALRM, end_late);
 	set_alarm_mask(SIG_UNBLOCK);
 	alarm(seconds);
@@ -350,8 +360,9 @@ void caller_report(const struct caller *caller, const char *text)
 	struct fault ignored = {0};
 
 	syscall(SYS_close_range, 3, ~0u, 0); /* a job's sandbox, and the locks, end without it */
-	caller_become(caller, &ignored);     /* from here on, its user can end it */
-	end_within_a_second();
+	if (caller_become_ids(caller, &ignored) < 0)
+		return;
+	end_within_a_second(); /* and its user can end it */
 	dprintf(STDERR_FILENO, "gojail: %s\n", text);
 }
 

@@ -39,7 +39,7 @@ int caller_leave(const struct caller *caller, struct fault *fault);
  * Ends this process with an error after a number of seconds, whatever it waits for, such as a name service or a disk. Children do
  * not inherit the deadline (alarm(2)).
  */
-void caller_set_deadline(unsigned int seconds);
+void caller_set_deadline(const struct caller *caller, unsigned int seconds);
 
 /* Forks as fork(2) does. The child is killed with this process at the deadline. */
 pid_t caller_fork(void);
@@ -62,15 +62,19 @@ struct user caller_user(const struct caller *caller);
  */
 int caller_become(const struct caller *caller, struct fault *fault);
 
-/* Becomes the user for good, who cannot trace this process, and verifies it; all else stays. Returns 0, or -1 with a fault. */
+/*
+ * Becomes the user for good, who cannot trace this process, and verifies it; all else stays. Returns 0, or -1 with a
+ * fault.
+ */
 int caller_become_ids(const struct caller *caller, struct fault *fault);
 
 /* Unblocks all signals, as they are at a login, for the program that is executed next. */
 void caller_restore_signals(void);
 
 /*
- * Becomes the user, as far as this is root still, and writes a text to the caller. The caller's descriptor may never take the text,
- * so the process is killed a second later.
+ * Becomes the user, unless this process is the user already, and writes a text to the caller. The caller's descriptor
+ * may never take the text, so the process is killed a second later. It writes nothing as root: what a write does may
+ * depend on the writer's rights.
  */
 void caller_report(const struct caller *caller, const char *text);
 

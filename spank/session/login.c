@@ -108,11 +108,11 @@ int login_open(struct sandbox *sandbox, const struct choice *choice, const struc
 	return fault_set(fault, "the sandbox of your sessions ended each time it was built; ask your administrator to run: gojail check");
 }
 
-void login_refresh_munge(const struct sandbox *sandbox, const struct choice *choice, const struct node *node, const struct caller *caller, const struct jail *jail,
-			 int64_t until)
+void login_refresh_munge(const struct sandbox *sandbox, const struct choice *choice, const struct node *node, const struct caller *caller,
+			 const struct jail *jail, int64_t until, struct fault *notice)
 {
 	struct fault fault = {0};
 
 	if (!job_has_munge(sandbox, jail) && build_sandbox(choice, node, caller, until, &fault) < 0)
-		dprintf(STDERR_FILENO, "gojail: Slurm's commands may fail here, as munged was started again: %s\n", fault.text);
+		fault_set(notice, "Slurm's commands may fail here, as munged was started again: %.900s", fault.text);
 }

@@ -27,8 +27,11 @@ int login_choose(struct choice *choice, const struct site *site, const struct ca
 int login_open(struct sandbox *sandbox, const struct choice *choice, const struct node *node, const struct site *site, const struct caller *caller,
 	       struct fault *fault);
 
-/* Has the sandbox show munge's socket, if munged was started again. Without it, Slurm's commands fail there: prints a line. */
-void login_refresh_munge(const struct sandbox *sandbox, const struct choice *choice, const struct node *node, const struct caller *caller, const struct jail *jail,
-			 int64_t until);
+/*
+ * Has the sandbox show munge's socket, if munged was started again. Without it, Slurm's commands fail there: sets the
+ * notice.
+ */
+void login_refresh_munge(const struct sandbox *sandbox, const struct choice *choice, const struct node *node, const struct caller *caller,
+			 const struct jail *jail, int64_t until, struct fault *notice);
 
 #endif

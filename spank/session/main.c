@@ -87,6 +87,7 @@ struct session {
 	struct sandbox sandbox;
 	int lock; /* of login_open; -1: the sandbox is a job's */
 	char net_variables[65536];
+	struct fault notice; /* for the user, who gets it from the child, when that is the user's */
 };
 
 /* Reads the variables that the job's network adds to the environment of its tasks. Returns 0, or -1 with a fault. */
@@ -127,6 +128,8 @@ static void run_in_sandbox(struct session *session, char **argv, const struct te
 	if ((session->jail.scope && domain_enter(domain, fault) < 0) ||
 	    (sandbox->user < 0 ? confine_apply : confine_begin)(&session->confine, fault) < 0 || caller_become(&session->caller, fault) < 0)
 		return;
+	if (session->notice.text[0])
+		dprintf(STDERR_FILENO, "gojail: %s\n", session->notice.text);
 	agent_offer(&session->caller, link);
 	if (sandbox->user >= 0 && (enter_as_root(sandbox, fault) < 0 || confine_finish(&session->confine, fault) < 0))
 		return;
@@ -192,7 +195,8 @@ static void enter(struct session *session, int (*open_sandbox)(struct session *,
 	if (storage_await_job(&session->node, &session->jail, session->choice.job, session->choice.name, until, fault) < 0)
 		return;
 	if (session->lock >= 0)
-		login_refresh_munge(&session->sandbox, &session->choice, &session->node, &session->caller, &session->jail, until);
+		login_refresh_munge(&session->sandbox, &session->choice, &session->node, &session->caller, &session->jail, until,
+				    &session->notice);
 	if (pipe2(report, O_CLOEXEC) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0) {
 		fault_set(fault, "cannot start the session: %s", strerror(errno));
 		return;
@@ -236,10 +240,10 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 	struct fault at_login = {0};
 	int found, login;
 
-	caller_set_deadline(DEADLINE);
+	caller_set_deadline(&session->caller, DEADLINE);
 	if (place_find(&session->node, fault) < 0 || site_open(site, &session->node, fault) < 0)
 		return;
-	caller_set_deadline(compute_deadline(site));
+	caller_set_deadline(&session->caller, compute_deadline(site));
 	if (account_read(&session->account, &session->caller, &site->session, fault) < 0)
 		return;
 	if (account_is_exempt(session->caller.uid, session->caller.gid, &site->session)) {

@@ -36,27 +36,35 @@ static bool is_login(pid_t process)
 	return strstr(text, "Name:\tlogin\n") == text && strstr(text, "\nUid:\t0\t0\t");
 }
 
-struct terminal wait_release_terminal(void)
+/*
+ * Discards the two signals that TIOCNOTTY by the leader of a session sends to the foreground process group, often the
+ * one of this process (tty_ioctl(4)).
+ */
+static void discard_hangup(void)
 {
 	static const struct timespec now = {0};
-	pid_t parent = getppid(), leader;
 	sigset_t hangup;
 
-	for (int fd = 0; fd <= 2; fd++) {
-		leader = tcgetsid(fd);
-		if (leader > 1 && leader == parent && is_login(parent))
-			return (struct terminal){.fd = fd, .of_parent = true};
-		if (leader != getpid() || ioctl(fd, TIOCNOTTY) < 0)
-			continue;
-		/* TIOCNOTTY by the leader of a session sends these two to the foreground process group, often the one of this process (tty_ioctl(4)). */
-		sigemptyset(&hangup);
-		sigaddset(&hangup, SIGHUP);
-		sigaddset(&hangup, SIGCONT);
-		while (sigtimedwait(&hangup, NULL, &now) > 0)
-			;
-		return (struct terminal){.fd = fd};
-	}
-	return (struct terminal){.fd = -1};
+	sigemptyset(&hangup);
+	sigaddset(&hangup, SIGHUP);
+	sigaddset(&hangup, SIGCONT);
+	while (sigtimedwait(&hangup, NULL, &now) > 0)
+		;
+}
+
+struct terminal wait_release_terminal(void)
+{
+	struct terminal terminal = {.fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)};
+	pid_t parent = getppid(), leader = terminal.fd < 0 ? -1 : tcgetsid(terminal.fd);
+
+	terminal.of_parent = leader > 1 && leader == parent && is_login(parent);
+	if (terminal.of_parent)
+		return terminal;
+	if (leader == getpid() && ioctl(terminal.fd, TIOCNOTTY) == 0)
+		discard_hangup();
+	else
+		close_fd(&terminal.fd);
+	return terminal;
 }
 
 int wait_begin_session(const struct terminal *terminal, struct fault *fault)

@@ -16,8 +16,9 @@ struct terminal {
 };
 
 /*
- * Releases the controlling terminal of this process, so that the child can take it. Returns it, or that of a parent which is
- * login(1); without fd if neither leads the session of a terminal: that of another session is left alone.
+ * Releases the controlling terminal of this process, so that the child can take it. Returns it, or that of a parent
+ * which is login(1); without fd if neither leads the session of a terminal: that of another session is left alone.
+ * The terminal is opened anew (/dev/tty): root makes no ioctl(2) on the caller's descriptors, which may be anything.
  */
 struct terminal wait_release_terminal(void);
 
