@@ -74,9 +74,9 @@ static void launch_free(struct launch *launch)
 }
 
 /*
- * Starts the launcher by posix_spawn(3), not fork(2): slurmstepd has threads and, at times, much memory. The child gets a clean
- * signal state, no descriptor but reply, no environment but a PATH, and a session of its own; it resets all else that it inherits itself
- * (launcher/inherited.h). Returns 0 or an errno.
+ * Starts the launcher by posix_spawn(3), not fork(2): slurmstepd has threads and, at times, much memory. The child
+ * gets a clean signal state, no descriptor but reply, no environment but a PATH, and a session of its own; it resets
+ * all else that it inherits itself (launcher/inherited.h). Returns 0 or an errno.
  */
 static int spawn_launcher(struct launch *launch, int reply, pid_t *pid)
 {
