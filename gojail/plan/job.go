@@ -25,7 +25,7 @@ const (
 	mountScript  = "script"   // only with a batch script: a new file system on the spool directory, then the script's directory in it
 	mountUpper   = "upper"    // not seen: what holds a job's changes to the root, in memory or below scratch
 	mountRoot    = "root"     // an overlay of the template's root and those changes, as the sandbox's root
-	mountMunge   = "munge"    // munge's socket, if munged runs
+	mountMunge   = "munge"    // munge's socket, if munged runs; not with --jail-root=range
 )
 
 // OwnMount is a mount that each sandbox adds to its jail's template.

@@ -189,6 +189,41 @@ func (s *site) useDirectory(t *testing.T) {
 		"ldconfig -C /etc/ld.so.cache /srv/directory").Code)
 }
 
+// TestSelfActsAsTheUser requires that munge certifies root of --jail-root=self as the user.
+func TestSelfActsAsTheUser(t *testing.T) {
+	s := sharedSite(t)
+	start := func(user string) string {
+		r := s.Run(user, "sbatch", "--parsable", "-n1", "-wn2", "--chdir=/tmp", "--output=/dev/null", "--jail=none", "--wrap=sleep 321")
+		require.Zero(t, r.Code, r)
+		job := strings.TrimSpace(r.Stdout)
+		t.Cleanup(func() { s.Root("scancel", job) })
+		return job
+	}
+	of := map[string]string{harness.Alice: start(harness.Alice), harness.Bob: start(harness.Bob)}
+	for _, user := range []string{harness.Bob, harness.Alice} {
+		r := s.Run(harness.Alice, append(slices.Clone(closedSelf.command), "scancel", of[user])...)
+		t.Log(r)
+	}
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return !s.isInQueue(of[harness.Alice]) }))
+	assert.True(t, s.isInQueue(of[harness.Bob]))
+}
+
+// TestNegativePermissions shows a limit: with --jail-root=range root leaves the group to which a file's mode or ACL denies what others may.
+func TestNegativePermissions(t *testing.T) {
+	s := sharedSite(t)
+	s.closeJails(t)
+	require.Zero(t, s.Root("sh", "-ec", "echo secret >/data/shared/file; chown bob:alice /data/shared/file; chmod 604 /data/shared/file").Code)
+	t.Cleanup(func() { os.Remove(s.Path("/data/shared/file")) })
+	for _, p := range []place{closedUser, closedSelf, closedRange} {
+		command := slices.Concat(p.command, []string{"--jail-mount=/data/shared:/mnt"})
+		if p.name == closedRange.name {
+			command = append(command, "setpriv", "--regid=5", "--clear-groups")
+		}
+		r := s.Run(p.user, append(command, "cat", "/mnt/file")...)
+		assert.Equal(t, p.name == closedRange.name, r.Stdout == "secret\n", "%s: %s", p.name, r)
+	}
+}
+
 // connecting is a program that prints which Unix sockets it can connect to.
 const connecting = `for (@ARGV) { socket(S, PF_UNIX, SOCK_STREAM, 0) or die; print "connected to $_\n" if connect(S, sockaddr_un($_)) }`
 

@@ -38,6 +38,8 @@ func TestRootOfTheJob(t *testing.T) {
 			_, err := os.Stat(s.Path("/srv/jails/debian/opt/tool"))
 			assert.NoError(t, err)
 		}
+		socket := s.runSSH(harness.Alice, "none", shells, "test -S /run/munge/munge.socket.2 && echo munge; true")
+		assert.Equal(t, kind == "self", socket.Stdout == "munge\n", "%s: munge certifies ids of a range as accounts: %v", kind, socket)
 		s.endJob(t, job)
 	}
 }
