@@ -5,6 +5,7 @@ package mount
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -12,6 +13,9 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/rootpath"
 )
+
+// certifiers are the sockets of munged and of slurmd (sackd(8)) by default, which a jail may show although gojail.toml names another.
+var certifiers = []string{"/run/munge/munge.socket.2", "/run/slurm/sack.socket"}
 
 // openCovers opens what hides munge's socket in a sandbox of --jail-root=range, if mounts of the jail show it: munge certifies
 // the uid that a process has on the node, and an id of the range could be an account's. The socket's directory is covered, because
@@ -23,11 +27,21 @@ func (v *mountView) openCovers(c *config.Config, j *config.Jail) (covers []Tree,
 			covers = nil
 		}
 	}()
-	socket, found, err := findDirectoryRegion(filepath.Dir(c.Slurm.Munge))
-	if err != nil || !found {
-		return nil, err
+	var places []string
+	for _, socket := range append([]string{c.Slurm.Munge}, certifiers...) {
+		dir, found, err := findDirectoryRegion(filepath.Dir(socket))
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			places = append(places, v.findPlaces(dir, filepath.Base(socket))...)
+		}
 	}
-	for _, path := range v.findPlaces(socket, filepath.Base(c.Slurm.Munge)) {
+	slices.Sort(places)
+	for i, path := range places {
+		if slices.ContainsFunc(places[:i], func(above string) bool { return config.Under(path, above) }) {
+			continue
+		}
 		at, err := rootpath.OpenBeneath(v.root, path, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_SYMLINKS)
 		if err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP {
 			continue // another mount covers it

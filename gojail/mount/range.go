@@ -5,11 +5,8 @@ package mount
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/config"
@@ -21,7 +18,7 @@ import (
 )
 
 // OpenRange opens the root of the jail's template, mapped by the user namespace ids, and its data
-// directories, mapped by the user namespace data, as detached trees. The first is the root.
+// directories and other mounts of the site, mapped by the user namespace data, as detached trees. The first is the root.
 //
 // The root is cloned without the mounts on it: the caller attaches the template's mounts to it unmapped,
 // and later mounts of the node do not appear.
@@ -58,12 +55,13 @@ func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state
 	if err != nil {
 		return nil, err
 	}
+	others, err := view.openPlaces(plan.OtherMounts(c, j, dirs))
+	defer closePlaces(others)
+	if err != nil {
+		return nil, err
+	}
 	places, err := view.openPlaces(dirs)
-	defer func() {
-		for _, p := range places {
-			unix.Close(p.fd)
-		}
-	}()
+	defer closePlaces(places)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +70,7 @@ func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state
 		return nil, err
 	}
 	err = inMountNamespace(int(namespace.Fd()), func() (err error) {
-		trees, err = view.openRange(places, ids, data)
+		trees, err = view.openRange(others, places, ids, data)
 		return err
 	})
 	if err != nil {
@@ -108,6 +106,12 @@ func (v *mountView) openPlaces(dirs []string) ([]place, error) {
 	return places, nil
 }
 
+func closePlaces(places []place) {
+	for _, p := range places {
+		unix.Close(p.fd)
+	}
+}
+
 // addRemedy adds to an error what a user can do about it.
 func addRemedy(err error) error {
 	if suid := (*SuidError)(nil); errors.As(err, &suid) {
@@ -129,9 +133,9 @@ func inMountNamespace(namespace int, f func() error) error {
 	})
 }
 
-// openRange clones the root and the data directories of a view. The thread must be in the view's
+// openRange clones the root, other mounts of the site and the data directories of a view. The thread must be in the view's
 // namespace.
-func (v *mountView) openRange(places []place, ids, data int) (trees []Tree, err error) {
+func (v *mountView) openRange(others, places []place, ids, data int) (trees []Tree, err error) {
 	defer func() {
 		if err != nil {
 			closeTrees(trees)
@@ -143,69 +147,21 @@ func (v *mountView) openRange(places []place, ids, data int) (trees []Tree, err 
 		return nil, explainMapError("the jail's root", err)
 	}
 	trees = append(trees, Tree{FD: fd, Destination: "/", Root: true})
+	for _, p := range others {
+		more, err := v.openOther(p, data)
+		trees = append(trees, more...)
+		if err != nil {
+			return trees, err
+		}
+	}
 	for _, p := range places {
-		more, err := v.openData(p, data)
+		more, err := v.openData(p, data, true)
 		trees = append(trees, more...)
 		if err != nil {
 			return trees, err
 		}
 	}
 	return trees, nil
-}
-
-// openData clones a data directory with all mounts in it: at once, or one by one where some cannot map
-// ids.
-func (v *mountView) openData(p place, data int) ([]Tree, error) {
-	if fd, err := CloneMapped(p.fd, true, data); err == nil {
-		return []Tree{{FD: fd, Destination: p.path}}, nil
-	}
-	fd, err := v.openDataMount(p, data)
-	if err != nil {
-		return nil, err
-	}
-	trees := []Tree{{FD: fd, Destination: p.path}}
-	for _, m := range v.mountsBelow(p.path) {
-		at, err := rootpath.OpenBeneath(v.root, m.Mountpoint, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_SYMLINKS)
-		if err != nil {
-			continue // another mount covers it
-		}
-		fd, err := v.openDataMount(place{at, m.Mountpoint}, data)
-		unix.Close(at)
-		if err != nil {
-			return trees, err
-		}
-		trees = append(trees, Tree{FD: fd, Destination: m.Mountpoint})
-	}
-	return trees, nil
-}
-
-// mountsBelow returns the mounts below a path, parents first.
-func (v *mountView) mountsBelow(path string) []*mountinfo.Info {
-	var list []*mountinfo.Info
-	for _, m := range v.mounts {
-		if m.Mountpoint != path && config.Under(m.Mountpoint, path) {
-			list = append(list, m)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b *mountinfo.Info) int { return len(a.Mountpoint) - len(b.Mountpoint) })
-	return slices.CompactFunc(list, func(a, b *mountinfo.Info) bool { return a.Mountpoint == b.Mountpoint })
-}
-
-// openDataMount clones one mount. Where ids cannot be mapped, a read-only mount, or one without files of
-// users, stays unmapped.
-func (v *mountView) openDataMount(p place, data int) (int, error) {
-	fd, failed := CloneMapped(p.fd, false, data)
-	if failed == nil {
-		return fd, nil
-	}
-	m, err := v.mountOf(p.fd)
-	if err != nil {
-		return -1, err
-	}
-	if m != nil && (slices.Contains(strings.Split(m.Options, ","), "ro") || slices.Contains([]string{"tmpfs", "overlay", "autofs"}, m.FSType)) {
-		return cloneNosuid(p.fd, false)
-	}
-	return -1, explainMapError(p.path+" of the jail", failed)
 }
 
 // CloneMapped clones the mount at an open directory, with the mounts below it if recursive, mapped by a

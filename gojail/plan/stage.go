@@ -127,6 +127,27 @@ func DataDirs(c *config.Config, j *config.Jail, facts *node.HostFacts) ([]string
 	return dirs, nil
 }
 
+// OtherMounts returns the destinations of bind mounts of the site that lie in none of the data directories.
+func OtherMounts(c *config.Config, j *config.Jail, dirs []string) []string {
+	var others []string
+	add := func(destination string) {
+		if !slices.ContainsFunc(dirs, func(dir string) bool { return config.Under(destination, dir) }) {
+			others = append(others, destination)
+		}
+	}
+	for _, m := range j.Mounts {
+		if m.Type == "bind" {
+			add(m.Destination)
+		}
+	}
+	if j.Slurm {
+		for _, path := range c.Slurm.Host {
+			add(path)
+		}
+	}
+	return others
+}
+
 // OwnData reports whether a top-level directory of the jail is data. By default that is any directory
 // except system directories, root's home and hidden ones: libraries that slurmstepd loads read ~/.NAME
 // and /.NAME as root.

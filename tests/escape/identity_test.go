@@ -224,6 +224,33 @@ func TestNegativePermissions(t *testing.T) {
 	}
 }
 
+// TestRangeLeavesNoFilesOfItsIDs requires that files which root of a range writes to mounts of the site are the user's, whatever id of the range
+// writes them, and that it changes no file of others there.
+func TestRangeLeavesNoFilesOfItsIDs(t *testing.T) {
+	s := sharedSite(t)
+	s.closeJails(t)
+	for _, place := range []string{"/srv/jails/closed/opt/shown", "/srv/jails/closed/data/shown"} {
+		require.NoError(t, os.MkdirAll(s.Path(place), 0o755))
+		t.Cleanup(func() { os.RemoveAll(s.Path(place)) })
+	}
+	require.Zero(t, s.Root("sh", "-ec", "mkdir -m 1777 /shared; mkdir /shared/alice; chown alice:alice /shared/alice; echo old >/shared/of-root; chmod 666 /shared/of-root").Code)
+	t.Cleanup(func() { s.Root("rm", "-r", "/shared") })
+	for _, at := range []string{"/opt/shown", "/data/shown"} {
+		mount := "[[jail.closed.mounts]]\nsource = \"/shared\"\ndestination = \"" + at + "\"\noptions = [\"rbind\", \"nosuid\", \"nodev\"]\n"
+		require.NoError(t, s.WriteConfig(strings.Replace(configuration, "[jail.closed]\n", mount+"[jail.closed]\n", 1)))
+		t.Cleanup(func() { require.NoError(t, s.WriteConfig(configuration)) })
+		const write = `cd "$0"; for f in new alice/new; do touch $f; chmod 4755 $f; done; echo new >of-root; true`
+		for _, words := range [][]string{nil, become(carol)} {
+			r := s.Run(harness.Alice, slices.Concat(closedRange.command, words, []string{"sh", "-c", write, at})...)
+			require.Zero(t, r.Code, r)
+		}
+		files := s.Root("find", "/shared", "-type", "f", "-printf", "%p %U\n").Stdout
+		assert.ElementsMatch(t, []string{"/shared/alice/new 5001", "/shared/of-root 0"}, strings.Split(strings.TrimSpace(files), "\n"), at)
+		assert.Equal(t, "old\n", s.Root("cat", "/shared/of-root").Stdout, at)
+		require.Zero(t, s.Root("sh", "-ec", "rm -f /shared/alice/new /shared/new; echo old >/shared/of-root").Code)
+	}
+}
+
 // connecting is a program that prints which Unix sockets it can connect to.
 const connecting = `for (@ARGV) { socket(S, PF_UNIX, SOCK_STREAM, 0) or die; print "connected to $_\n" if connect(S, sockaddr_un($_)) }`
 
@@ -239,6 +266,8 @@ func TestRangeHasNoMunge(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(s.Path("/srv/jails/closed/opt/socket"), nil, 0o644))
 	t.Cleanup(func() { os.Remove(s.Path("/srv/jails/closed/opt/socket")) })
+	require.Zero(t, s.Root("mkdir", dir+"/below").Code)
+	t.Cleanup(func() { s.Root("rmdir", dir+"/below") })
 	mount := func(source, destination, options string) string {
 		return "[[jail.closed.mounts]]\nsource = \"" + source + "\"\ndestination = \"" + destination + "\"\noptions = [" + options + "]\n"
 	}
@@ -251,6 +280,7 @@ func TestRangeHasNoMunge(t *testing.T) {
 		"with a mount":                  {jail: mount(dir, dir, ""), path: socket},
 		"with a mount of the socket":    {jail: mount(socket, "/opt/socket", ""), path: "/opt/socket"},
 		"with a mount of all":           {jail: mount("/run", "/opt/shown", `"rbind"`), path: "/opt/shown/munge/munge.socket.2"},
+		"with another socket's":         {slurm: "munge = \"/run/munge/below/socket\"\n", jail: mount("/run", "/opt/shown", `"rbind"`), path: "/opt/shown/munge/munge.socket.2"},
 		"with a mount in data":          {jail: mount(dir, "/data/shown", ""), path: "/data/shown/munge.socket.2"},
 		"with a mount in data, ro":      {jail: mount(dir, "/data/shown", `"ro"`), path: "/data/shown/munge.socket.2"},
 		"with a mount of the user's":    {option: "--jail-mount=" + dir + ":/mnt", path: "/mnt/munge.socket.2"},

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mount
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/internal/rootpath"
+)
+
+// openOther clones a mount of the site outside data directories, mapped as these are: a process with an id of the range then neither
+// connects to a daemon of the node there nor leaves files that belong to that id. What cannot map ids, such as NFS, stays as it is, and so
+// does a mount with device nodes.
+func (v *mountView) openOther(p place, data int) ([]Tree, error) {
+	m, err := v.mountOf(p.fd)
+	if err != nil || m == nil {
+		return nil, err
+	}
+	for _, m := range append(v.mountsBelow(p.path), m) {
+		if !slices.Contains(strings.Split(m.Options, ","), "nodev") {
+			return nil, nil
+		}
+	}
+	return v.openData(p, data, false)
+}
+
+// openData clones a directory with all mounts in it: at once, or one by one where some cannot map ids. With strict, it fails for a mount
+// that has to map them.
+func (v *mountView) openData(p place, data int, strict bool) ([]Tree, error) {
+	if fd, err := CloneMapped(p.fd, true, data); err == nil {
+		return []Tree{{FD: fd, Destination: p.path}}, nil
+	}
+	fd, err := v.openDataMount(p, data, strict)
+	if err != nil {
+		return nil, err
+	}
+	trees := []Tree{{FD: fd, Destination: p.path}}
+	for _, m := range v.mountsBelow(p.path) {
+		at, err := rootpath.OpenBeneath(v.root, m.Mountpoint, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_SYMLINKS)
+		if err != nil {
+			continue // another mount covers it
+		}
+		fd, err := v.openDataMount(place{at, m.Mountpoint}, data, strict)
+		unix.Close(at)
+		if err != nil {
+			return trees, err
+		}
+		trees = append(trees, Tree{FD: fd, Destination: m.Mountpoint})
+	}
+	return trees, nil
+}
+
+// mountsBelow returns the mounts below a path, parents first.
+func (v *mountView) mountsBelow(path string) []*mountinfo.Info {
+	var list []*mountinfo.Info
+	for _, m := range v.mounts {
+		if m.Mountpoint != path && config.Under(m.Mountpoint, path) {
+			list = append(list, m)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *mountinfo.Info) int { return len(a.Mountpoint) - len(b.Mountpoint) })
+	return slices.CompactFunc(list, func(a, b *mountinfo.Info) bool { return a.Mountpoint == b.Mountpoint })
+}
+
+// openDataMount clones one mount. Where ids cannot be mapped, a read-only mount, or one without files of
+// users, stays unmapped, and without strict any mount.
+func (v *mountView) openDataMount(p place, data int, strict bool) (int, error) {
+	fd, failed := CloneMapped(p.fd, false, data)
+	if failed == nil {
+		return fd, nil
+	}
+	m, err := v.mountOf(p.fd)
+	if err != nil {
+		return -1, err
+	}
+	if !strict || m != nil && (slices.Contains(strings.Split(m.Options, ","), "ro") || slices.Contains([]string{"tmpfs", "overlay", "autofs"}, m.FSType)) {
+		return cloneNosuid(p.fd, false)
+	}
+	return -1, explainMapError(p.path+" of the jail", failed)
+}
