@@ -17,6 +17,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/internal/rootpath"
 )
 
 // checkHomes reports home directories that a jail lacks, in which users' jobs start. It inspects the jail
@@ -101,7 +102,7 @@ func (c *checker) findAccount(name string) *user.User {
 
 // hasAccount reports whether the jail's passwd(5) has a user with that name or number.
 func hasAccount(root int, name string) (bool, error) {
-	f, err := openFileIn(root, "/etc/passwd")
+	f, err := rootpath.OpenFileInRoot(root, "/etc/passwd")
 	if err == unix.ENOENT {
 		return false, nil
 	}

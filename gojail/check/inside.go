@@ -17,7 +17,6 @@ import (
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
-	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
@@ -56,7 +55,7 @@ func findMissingShell(root int, isMounted func(path string) bool) string {
 	if isMounted(shell) || isMounted("/usr"+shell) {
 		return ""
 	}
-	f, err := openFileIn(root, shell)
+	f, err := rootpath.OpenFileInRoot(root, shell)
 	if err == nil {
 		defer f.Close()
 		if interpreter := readInterpreter(f); interpreter != "" && isMissingIn(root, interpreter, isMounted) {
@@ -163,28 +162,6 @@ const (
 // passwdMax is the limit of a passwd(5) that is read at once, since the file may belong to a user. No
 // real one is larger.
 const passwdMax = 16 << 20
-
-// openFileIn opens a regular file of a jail for reading. It opens a path descriptor first, so that
-// nothing happens to a device or a pipe.
-func openFileIn(root int, path string) (*os.File, error) {
-	fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, fmt.Errorf("not a regular file")
-	}
-	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
-	if err != nil {
-		return nil, oneline.Cause(err)
-	}
-	return f, nil
-}
 
 // checkSpoolBase reports a tmpfs for the nodes' spool directories that would hide files of the jail.
 // Empty directories are former mount targets.

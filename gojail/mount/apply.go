@@ -90,6 +90,11 @@ func (r *jailRoot) attachAll(v *plan.View, trees, foreign treeList) error {
 		}
 		unix.Close(fd)
 	}
+	for _, dir := range v.SharedDirs {
+		if err := r.makeSharedDir(dir); err != nil {
+			return err
+		}
+	}
 	for _, l := range v.Links {
 		if err := r.makeLink(l); err != nil {
 			return err

@@ -81,6 +81,19 @@ func (r *jailRoot) openTarget(path string, dir bool) (int, error) {
 	return fd, r.resolveError(path, err)
 }
 
+// makeSharedDir creates a directory to which all users may write.
+func (r *jailRoot) makeSharedDir(path string) error {
+	fd, err := r.openTarget(path, true)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), 0o777|unix.S_ISVTX); err != nil {
+		return &mountError{Op: "chmod", Target: path, Err: err}
+	}
+	return nil
+}
+
 // openParent opens the directory of path, to create an entry in it.
 func (r *jailRoot) openParent(path string) (int, error) {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {

@@ -38,6 +38,7 @@ type HostFacts struct {
 	SlurmFiles  []string          // Slurm's commands and libraries, and the plugins of plugstack.conf
 	Libraries   []string          // further libraries that SlurmFiles need and the jail lacks
 	Identity    []IdentityFile    // files that tell which machine this is, where both node and jail have them
+	RunEntries  []RunEntry        // what the jail's tmpfiles.d creates in /run
 	Optional    []string          // the Libraries that slurmstepd does not need: root of a range may install them
 	Foreign     []string          // library directories of the node in places that are a jail's data
 	Seccomp     *specs.LinuxSeccomp
@@ -84,6 +85,7 @@ func ReadHostWith(c *config.Config, j *config.Jail, state string, root int) (*Ho
 	facts.VarTmp = rootpath.Exists("/var/tmp") && hasDirectory(root, "/var/tmp")
 
 	facts.LinkTargets = readLinkTargets(root, j.Host)
+	facts.RunEntries = readRunEntries(root)
 	if j.Identity {
 		facts.Identity = findIdentity(root)
 	}

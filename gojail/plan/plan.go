@@ -90,6 +90,7 @@ func Jail(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, error
 		}
 	}
 	addCDI(v, facts)
+	addRunEntries(v, facts)
 	return v, nil
 }
 

@@ -33,6 +33,9 @@ func lines(v *View) string {
 	for _, d := range v.Spec.Linux.Devices {
 		fmt.Fprintf(&b, "%s %s %d:%d\n", d.Path, d.Type, d.Major, d.Minor)
 	}
+	for _, dir := range v.SharedDirs {
+		fmt.Fprintf(&b, "%s 1777\n", dir)
+	}
 	for _, l := range v.Links {
 		fmt.Fprintf(&b, "%s -> %s\n", l.Path, l.Target)
 	}
@@ -80,6 +83,11 @@ func planFacts() *node.HostFacts {
 		Identity: []node.IdentityFile{
 			{Path: "/etc/machine-id", Source: "/etc/machine-id"}, {Path: "/var/lib/dbus/machine-id", Source: "/etc/machine-id"},
 			{Path: "/scratch/hostid", Source: "/etc/hostid"}, // in a mount of the jail
+		},
+		RunEntries: []node.RunEntry{
+			{Path: "/run/enroot"}, {Path: "/run/enroot/deep"}, {Path: "/run/enroot/link", Link: "x"}, {Path: "/run/gojail"}, {Path: "/run/gojail/x"},
+			{Path: "/run/screen", Link: "/etc"}, {Path: "/run/shm", Link: "/dev/shm"}, {Path: "/run/shm/x"},
+			{Path: "/run/shm/y", Link: "x"}, {Path: "/run/systemd"}, {Path: "/run/systemd/resolve", Link: "/etc"},
 		},
 		VarTmp:      true,
 		LinkTargets: map[string]string{"/etc/resolv.conf": "/run/systemd/resolve/stub-resolv.conf"},
@@ -138,6 +146,10 @@ func TestPlanJail(t *testing.T) {
 /dev/random c 1:8
 /dev/urandom c 1:9
 /dev/tty c 5:0
+/run/lock 1777
+/run/screen 1777
+/run/enroot 1777
+/run/enroot/deep 1777
 /dev/fd -> /proc/self/fd
 /dev/stdin -> /proc/self/fd/0
 /dev/stdout -> /proc/self/fd/1
@@ -145,6 +157,7 @@ func TestPlanJail(t *testing.T) {
 /dev/ptmx -> pts/ptmx
 /run/gojail/optional/etc:machine-id -> /etc/machine-id
 /run/gojail/optional/var:lib:dbus:machine-id -> /var/lib/dbus/machine-id
+/run/shm -> /dev/shm
 `, lines(v))
 	assert.Equal(t, []string{"nosuid", "nodev"}, v.RootOptions)
 	assert.Equal(t, "/srv/jails/debian", v.Spec.Root.Path)

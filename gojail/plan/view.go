@@ -15,6 +15,7 @@ type View struct {
 	Foreign     []specs.Mount // mounts on top of Data, where it has a mount point for them
 	Links       []Link        // symlinks to create on file systems that the view itself mounted
 	Dirs        []string      // directories to create there
+	SharedDirs  []string      // likewise, with mode 1777
 	Files       []File        // files that hide files of /proc
 }
 

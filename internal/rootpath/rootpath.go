@@ -85,6 +85,28 @@ func OpenDirectory(dir int, name string, resolve uint64) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
+// OpenFileInRoot opens a regular file for reading, as a process with that root would. It opens a path descriptor first, so
+// that nothing happens to a device or a pipe.
+func OpenFileInRoot(root int, path string) (*os.File, error) {
+	fd, err := OpenInRoot(root, path, unix.O_PATH)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, fmt.Errorf("not a regular file")
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return nil, oneline.Cause(err)
+	}
+	return f, nil
+}
+
 // OfDescriptor returns the real path of an open file, as seen from the root of its namespace.
 func OfDescriptor(fd int, asked string) (string, error) {
 	var st unix.Stat_t

@@ -134,10 +134,7 @@ static int find_root_ids(const struct gojail_request *request, const struct goja
 	return 0;
 }
 
-/*
- * Mounts the job's own /run, with Debian's /run/lock. What programs leave there ends with the sandbox: no other job's root is to
- * find it.
- */
+/* Mounts the job's own /run. What programs leave there ends with the sandbox: no other job's root is to find it. */
 static int mount_run(const struct gojail_request *request, const struct gojail_tree *trees, const struct gojail_mount *mount,
 		     struct fault *fault)
 {
@@ -147,19 +144,14 @@ static int mount_run(const struct gojail_request *request, const struct gojail_t
 
 	if (find_root_ids(request, trees, &uid, &gid, fault) < 0)
 		return -1;
-	bool range = uid != 0;
 	if (snprintf(run.options + used, sizeof(run.options) - used, "%suid=%u,gid=%u", used ? "," : "", uid, gid) >= (int)(sizeof(run.options) - used))
 		return fault_set(fault, "the zygote was sent a damaged request");
 	if (remount_over(&run, fault) < 0)
 		return -1;
+	if (uid != 0)
+		return 0; /* root of a range has the jail's own accounts */
 	scoped_fd made = open_template_mount("/run", fault);
-	if (made < 0)
-		return -1;
-	/* One that is there is a mount of the site's. */
-	if (mkdirat(made, "lock", 0700) < 0 ? errno != EEXIST :
-					      fchownat(made, "lock", uid, gid, AT_SYMLINK_NOFOLLOW) < 0 || fchmodat(made, "lock", 01777, 0) < 0)
-		return fault_set(fault, "cannot create /run/lock in the jail: %s", strerror(errno));
-	return range ? 0 : mount_accounts(made, request, fault);
+	return made < 0 ? -1 : mount_accounts(made, request, fault);
 }
 
 /* The mount of the template that was opened last: file systems in one follow one another. */

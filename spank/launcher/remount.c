@@ -253,6 +253,10 @@ static int copy_entry(int from, int to, const char *path, struct fault *fault)
 			return -1;
 		if (find_saved(path) >= 0)
 			return 0;
+		if ((st.st_mode & S_IWOTH) && fchmodat(to, name, st.st_mode & 07777, 0) < 0)
+			return -1;
+		if ((st.st_mode & S_IWOTH) && st.st_nlink == 2)
+			return 0; /* it has no directories, and what else could it have */
 		scoped_fd below = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		scoped_fd made = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		return copy_directory(below, made, path, fault);

@@ -22,10 +22,10 @@ func TestRunIsEachSandboxsOwn(t *testing.T) {
 	leave := []string{"sh", "-c", "echo x >/run/left && ls -d /run/left"}
 	requireOutput(t, "/run/left", c.Run("root", append([]string{"srun", "-wn1", "--jail=debian"}, leave...)...))
 	requireOutput(t, "", c.Gojail("n1", "run", "debian", "--", "sh", "-c", "test ! -e /run/left"))
-	const look = `ls /run; stat -c '%a %u:%g' /run /run/lock; touch /run/lock/mine; touch /run/mine 2>/dev/null && echo written
+	const look = `ls /run; stat -c '%a %u:%g' /run /run/lock /run/screen; touch /run/lock/mine; touch /run/mine 2>/dev/null && echo written
 df --output=size -k /run | tail -n1 | tr -d ' '; /run/gojail/bin/gojail --help >/dev/null && echo command; ls /run/munge`
 	for range 2 { // in a sandbox that is made when it is asked for, and in one that was begun before
-		requireOutput(t, "gojail\nlock\nmunge\n755 0:0\n1777 0:0\n65536\ncommand\nmunge.socket.2", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", look))
+		requireOutput(t, "gojail\nlock\nmunge\nscreen\n755 0:0\n1777 0:0\n1777 0:0\n65536\ncommand\nmunge.socket.2", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", look))
 	}
 }
 
@@ -37,6 +37,63 @@ func TestRunOfARange(t *testing.T) {
 	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-root=range", "sh", "-c",
 		"mkdir /run/sshd /run/munge/x && touch /run/adduser /run/lock/x && chown 7:8 /run/adduser && stat -c '%a %u:%g' /run /run/lock /run/munge /run/sshd /run/adduser")
 	requireOutput(t, "755 0:0\n1777 0:0\n755 0:0\n755 0:0\n644 7:8", r)
+}
+
+// runFiles is a file of the jail's tmpfiles.d.
+const runFiles = `d /run/enroot 1777 root root -
+D /run/enroot/deep 0777 root root -
+d /run/sshd 0755 root root -
+L /run/shm - - - - /dev/shm
+d /run/munge 1777 root root -
+d /run/gojail/bin 1777 root root -
+L /run/gojail/node - - - - /etc
+d /run/systemd/resolve 1777 root root -
+L /run/lock - - - - /etc
+`
+
+// TestRunHasWhatTheJailsBootMakes for programs of users, in each kind of sandbox, beside what gojail mounts there.
+func TestRunHasWhatTheJailsBootMakes(t *testing.T) {
+	c := sharedCluster(t)
+	roots := "[jail.debian]\njail_root = [\"range\", \"self\"]\n"
+	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.debian]\n", roots, 1))
+	allowRange(t, c)
+	file := c.Path("/srv/jails/debian/usr/lib/tmpfiles.d/site.conf")
+	require.NoError(t, os.WriteFile(file, []byte(runFiles), 0o644))
+	t.Cleanup(func() {
+		os.Remove(file)
+		c.Gojail("n1", "reload", "debian")
+	})
+	require.Zero(t, c.Gojail("n1", "reload", "debian").Code)
+	const look = `cd /run && mkdir enroot/user enroot/deep/user lock/mine screen/S-alice && echo x >/run/shm/x && cat /dev/shm/x
+stat -c '%n %a' enroot enroot/deep munge lock screen; ls -d sshd systemd/resolve 2>/dev/null; test -x /run/gojail/bin/gojail && echo command`
+	const want = "x\nenroot 1777\nenroot/deep 1777\nmunge 755\nlock 1777\nscreen 1777\nsystemd/resolve\ncommand"
+	for _, options := range [][]string{nil, nil, {"--jail-root=self"}, {"--jail-root=range"}, {"--jail-mount=/data:/mnt"}} {
+		r := c.Run(harness.Alice, slices.Concat([]string{"srun", "-wn1", "--jail=debian"}, options, []string{"sh", "-c", look})...)
+		requireOutput(t, want, r)
+	}
+	requireOutput(t, want, c.Gojail("n1", "run", "debian", "-u", harness.Alice, "--", "sh", "-c", look))
+}
+
+// TestRunOfAJailThatUsersWrite: what they write to tmpfiles.d keeps no job from starting.
+func TestRunOfAJailThatUsersWrite(t *testing.T) {
+	c := sharedCluster(t)
+	file := c.Path("/srv/jails/debian/etc/tmpfiles.d")
+	t.Cleanup(func() {
+		os.RemoveAll(file)
+		c.Gojail("n1", "reload", "debian")
+	})
+	for _, text := range []string{
+		"L /run/x - - - - /etc\nd /run/x/y 1777", "d /run/x/y 1777\nL /run/x - - - - /etc", "L /run/x - - - - x\nL /run/x/y - - - - x",
+		"d /run/" + strings.Repeat("long/", 50) + " 1777", "d /run/" + strings.Repeat("x", 300) + " 1777", "L /run/gojail - - - - /tmp", "L /run/munge - - - - /tmp",
+		"d /run/munge/munge.socket.2 1777", "L /run/munge/munge.socket.2 - - - - /etc/passwd", "d /run/gojail/bin/gojail/x 1777",
+	} {
+		require.NoError(t, os.RemoveAll(file))
+		require.NoError(t, os.MkdirAll(file, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(file, "evil.conf"), []byte(text+"\n"), 0o644))
+		require.Zero(t, c.Gojail("n1", "reload", "debian").Code)
+		r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", "cat "+marker+"; test -S /run/munge/munge.socket.2 && echo munge")
+		assert.Equal(t, "debian\nmunge\n", r.Stdout, "%s: %s", text, r)
+	}
 }
 
 // A package that brings a user, as openssh-server does: its postinst fails if one command does.
