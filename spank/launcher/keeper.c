@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define CLIENTS_MAX 128 /* further connections wait in the socket's queue */
+#define PROBER_MS 20000 /* after which a prober counts as stuck: it may be stopped, while the storage answers */
 
 /* A connection of a client. */
 struct client {
@@ -38,6 +39,7 @@ struct keeper {
 	struct child prober;
 	int report;             /* the prober's socket; -1: no prober runs */
 	volatile int32_t *at;   /* the mount that the prober is probing; in memory shared with it */
+	bool killed;            /* the prober has been killed, and has not ended yet */
 	int64_t begun;          /* when the last prober began */
 	uint64_t probes;        /* number of probers so far */
 	struct probe last;      /* the last answer */
@@ -158,6 +160,7 @@ static void read_request(struct keeper *k, int number)
 static void start_prober(struct keeper *k)
 {
 	k->begun = clock_ms();
+	k->killed = false;
 	k->probes++;
 	*k->at = remote_count() ? 0 : PROBER_AT_SOURCE;
 	if (child_fork(&k->prober, &k->report) != 0)
@@ -184,11 +187,18 @@ static void receive_answer(struct keeper *k)
 	child_end(&k->prober, &k->report);
 }
 
-/* Returns the timeout of poll(2) until the next deadline or the next prober, or -1. */
+/*
+ * Returns the timeout of poll(2) until the next deadline, of a client or of the prober, or until the next prober; or
+ * -1.
+ */
 static int compute_timeout(const struct keeper *k, bool waiting)
 {
-	int64_t until = waiting && k->report < 0 ? k->begun + GOJAIL_STORAGE_MS : INT64_MAX;
+	int64_t until = INT64_MAX;
 
+	if (waiting && k->report < 0)
+		until = k->begun + GOJAIL_STORAGE_MS;
+	else if (waiting && !k->killed)
+		until = k->begun + PROBER_MS;
 	for (int i = 0; i < k->count; i++)
 		until = k->clients[i].until < until ? k->clients[i].until : until;
 	return until == INT64_MAX ? -1 : clock_left(until);
@@ -203,15 +213,21 @@ static bool has_waiting_client(const struct keeper *k)
 	return false;
 }
 
-/* Starts a prober if a client waits, at most one per second. Kills a prober for which no client waits: it hangs, perhaps in storage that has been unmounted by then. */
+/*
+ * Starts a prober if a client waits, at most one per second. Kills a prober for which no client waits, since it
+ * hangs, perhaps in storage that has been unmounted by then, and one that is stuck: on a busy node there is always a
+ * client. The next one starts when it has ended.
+ */
 static void supervise_prober(struct keeper *k)
 {
 	bool waiting = has_waiting_client(k);
 
-	if (waiting && k->report < 0 && clock_ms() >= k->begun + GOJAIL_STORAGE_MS)
+	if (waiting && k->report < 0 && clock_ms() >= k->begun + GOJAIL_STORAGE_MS) {
 		start_prober(k);
-	else if (!waiting && k->report >= 0)
+	} else if (k->report >= 0 && !k->killed && (!waiting || clock_ms() >= k->begun + PROBER_MS)) {
 		child_kill(&k->prober);
+		k->killed = true;
+	}
 }
 
 /* Waits for events, and handles them. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/template.h"
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/lock.h"
 #include "common/record.h"
@@ -22,10 +23,13 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+
+#define BUILDER_GRACE_MS 1000 /* after a launcher's deadline, in which it reports that, or its caller kills it */
 
 /* Opens STATE/jails/JAIL, and creates it if it is missing. Returns -1 with a fault. */
 static int open_template_dir(const struct node *node, const char *jail, struct fault *fault)
@@ -44,8 +48,41 @@ static int open_template_dir(const struct node *node, const char *jail, struct f
 	return fd;
 }
 
+/*
+ * Kills the launcher that has the lock, if its deadline has passed: it is stopped or frozen, and its caller, which
+ * would have killed it, has ended. Its name is in the lock while it has it.
+ */
+static void end_late_builder(int dir)
+{
+	struct record builder = {0};
+	char text[96];
+	int64_t until;
+
+	scoped_fd lock = openat(dir, GOJAIL_LOCK, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (read_string(lock, text, sizeof(text)) > 0 &&
+	    sscanf(text, "%d %" SCNu64 " %" SCNd64, &builder.pid, &builder.start, &until) == 3 &&
+	    clock_ms() > until + BUILDER_GRACE_MS && flock(lock, LOCK_EX | LOCK_NB) < 0)
+		record_kill(&builder, 1000);
+}
+
+/*
+ * Writes the name of this process into the lock. Without it, as in a full state directory, it is never killed for
+ * being late.
+ */
+static void name_builder(int lock, const struct record *self, int64_t until)
+{
+	dprintf(lock, "%d %" PRIu64 " %" PRId64 "\n", (int)self->pid, self->start, until);
+}
+
+/* Removes the name of the process that had the lock. */
+static void clear_builder(int lock)
+{
+	(void)!ftruncate(lock, 0);
+	lseek(lock, 0, SEEK_SET);
+}
+
 /* Takes the lock under which one launcher assembles the template. Returns it, or -1 with a fault. */
-static int lock_template(int dir, int64_t until, struct fault *fault)
+static int lock_template(int dir, const struct record *self, int64_t until, struct fault *fault)
 {
 	char place[2 * GOJAIL_PATH_MAX], what[4 * GOJAIL_PATH_MAX];
 	scoped_fd proc = open_node_proc(fault);
@@ -53,11 +90,16 @@ static int lock_template(int dir, int64_t until, struct fault *fault)
 
 	if (proc < 0)
 		return -1;
+	end_late_builder(dir);
 	mountinfo_describe(proc, library_word("source"), place, sizeof(place));
 	snprintf(what, sizeof(what), "the template of jail \"%s\" (root %s; does its storage %s%sanswer?)", library_word("jail"), library_word("source"),
 		 place, *place ? " " : "");
 	lock = lock_until(dir, GOJAIL_LOCK, until, what, fault);
 	fault->silent = lock < 0;
+	if (lock >= 0) {
+		clear_builder(lock);
+		name_builder(lock, self, until);
+	}
 	return lock;
 }
 
@@ -187,7 +229,7 @@ int template_serve(const struct node *node, int64_t until, struct fault *fault)
 	if (slurmd_enter_namespaces(node, fault) < 0)
 		return -1;
 	p.dir = open_template_dir(node, library_word("jail"), fault);
-	p.lock = p.dir < 0 ? -1 : lock_template(p.dir, until, fault);
+	p.lock = p.dir < 0 ? -1 : lock_template(p.dir, &zygote, until, fault);
 	if (p.lock < 0)
 		return -1;
 	if (is_made(p.dir, &before))
@@ -205,6 +247,7 @@ int template_serve(const struct node *node, int64_t until, struct fault *fault)
 		dup2(p.reply, GOJAIL_REPLY_FD);
 		return -1;
 	}
+	clear_builder(p.lock);
 	record_kill(&before, 0); /* the one of the old configuration, or of the old tree; its holders live on */
 	/* The zygote before has ended: this one must not end if its caller is gone. */
 	signal(SIGPIPE, SIG_IGN);

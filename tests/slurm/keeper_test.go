@@ -3,7 +3,10 @@
 package slurm_test
 
 import (
+	"encoding/binary"
 	"fmt"
+	"net"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -14,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/tests/harness"
 )
 
@@ -293,4 +297,34 @@ func TestKeeperKilled(t *testing.T) {
 	}
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(named("gojail-prober")) == 0 && len(named("gojail-keeper")) == 1 }),
 		"%v %v", named("gojail-prober"), named("gojail-keeper"))
+}
+
+// TestStoppedProber: on a node where some step always waits for the storage, a prober that is stopped is replaced as
+// well.
+func TestStoppedProber(t *testing.T) {
+	c := newFUSECluster(t, 5*time.Second*harness.Slow)
+	waitForTree(t, c, "v1")
+	waitForExpiry()
+	daemon := findDaemon(t, c)
+	runAsRoot(t, c, "kill -STOP "+daemon)
+	dir, err := os.Open(c.Path("/run/gojail/n1/jails/debian"))
+	require.NoError(t, err)
+	defer dir.Close()
+	waits, err := net.Dial("unixpacket", "/proc/self/fd/"+strconv.Itoa(int(dir.Fd()))+"/storage.sock")
+	require.NoError(t, err)
+	defer waits.Close()
+	tenMinutes := struct{ Version, Flags, Patience uint32 }{contract.Version, 0, 600000}
+	request, err := binary.Append(nil, binary.NativeEndian, tenMinutes)
+	require.NoError(t, err)
+	_, err = waits.Write(request)
+	require.NoError(t, err)
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(findNamed(c, "gojail-prober")) == 1 }))
+	prober := strconv.Itoa(findNamed(c, "gojail-prober")[0].Pid)
+	runAsRoot(t, c, "kill -STOP "+prober+"; kill -CONT "+daemon)
+	var has string
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { has = readTree(c); return has == "v1" }), has)
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(findNamed(c, "gojail-prober")) == 0 }), "it lives on")
+	answer := make([]byte, 4096)
+	_, err = waits.Read(answer)
+	assert.NoError(t, err)
 }

@@ -41,8 +41,9 @@ var stuckRows = []stuckRow{
 	{"zygote answers garbage", []string{"zygote"}, impersonateZygote, false, true},
 }
 
-// TestStuckProcesses: whichever process of a template is stopped, frozen or killed, steps of a running job go on, the next first step works and
-// replaces it, the stuck process does not live on, and who looks at the node sees it before that.
+// TestStuckProcesses: whichever process of a template is stopped, frozen or killed, steps of a running job go on, the
+// next first step works and replaces it, the stuck process does not live on, and who looks at the node sees it before
+// that.
 func TestStuckProcesses(t *testing.T) {
 	c := sharedCluster(t)
 	before := assembleTemplates(t, c)
@@ -70,7 +71,8 @@ func TestStuckProcesses(t *testing.T) {
 			requireOutput(t, "debian\n/tmp/mine", step("cat "+marker+"; ls /tmp/mine"))
 			assert.Equal(t, 1, countZygotes(c, "n1"))
 			c.Run(harness.Alice, "scancel", id)
-			require.Zero(t, c.Gojail("n1", "reload", "debian").Code) // the command line of a launcher has the zygote that it replaces
+			// The command line of a launcher has the zygote that it replaces.
+			require.Zero(t, c.Gojail("n1", "reload", "debian").Code)
 			assembleTemplates(t, c)
 			requireNothingLeft(t, c, before)
 		})
@@ -115,6 +117,43 @@ func TestSlowZygoteStays(t *testing.T) {
 	requireNothingLeft(t, c, before)
 }
 
+// lockHolder is a launcher that is stopped while it assembles a template, and whose deadline passed a while ago.
+const lockHolder = `import fcntl, os, time
+lock = open("/run/gojail/n1/jails/debian/lock", "r+")
+fcntl.flock(lock, fcntl.LOCK_EX)
+start = open("/proc/self/stat").read().rsplit(")", 1)[1].split()[19]
+lock.truncate()
+lock.write("%d %s %d\n" % (os.getpid(), start, time.monotonic() * 1000 - 5000))
+lock.flush()
+open("/run/gojail-locked", "w").write(str(os.getpid()))
+time.sleep(1000)
+`
+
+// TestLateBuilderEnds: a launcher that is stopped while it has the lock of a template, and whose caller has ended,
+// does not keep others from assembling it once its deadline has passed.
+func TestLateBuilderEnds(t *testing.T) {
+	c := sharedCluster(t)
+	before := assembleTemplates(t, c)
+	forget := func() { c.Root("rm", "-f", "/run/gojail-locked", "/run/gojail-lock.py") }
+	forget()
+	defer forget()
+	require.NoError(t, os.WriteFile(c.Path("/run/gojail-lock.py"), []byte(lockHolder), 0o600))
+	require.Zero(t, c.Root("sh", "-c", "setsid python3 /run/gojail-lock.py </dev/null >/dev/null 2>&1 &").Code)
+	var pid int
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
+		pid, _ = strconv.Atoi(readFile(c, "/run/gojail-locked"))
+		return pid > 0
+	}))
+	stopProcesses(t, c, []int{pid})
+	defer signalProcesses(c, "-KILL", []int{pid})
+	c.Root("kill", "-KILL", strconv.Itoa(readRecordPid(t, c, "jails/debian/zygote")))
+	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+	requireEnded(t, c, []int{pid})
+	assert.Empty(t, readFile(c, "/run/gojail/n1/jails/debian/lock"))
+	forget()
+	requireNothingLeft(t, c, before)
+}
+
 // findTemplateProcesses returns the processes of that zygote.
 func findTemplateProcesses(t *testing.T, c *harness.Cluster, zygote int, who []string) (pids []int) {
 	t.Helper()
@@ -150,7 +189,8 @@ func requireSeen(t *testing.T, c *harness.Cluster, zygote int, seen bool) {
 	list := c.Gojail("n1", "ls").Stdout
 	assert.Equal(t, seen, strings.Contains(list, " stuck "), list)
 	checked := c.Gojail("n1", "check").Stdout
-	says := fmt.Sprintf("WARN  jail debian: its zygote does not answer; the next step that needs it replaces it (process %d, state ", zygote)
+	says := fmt.Sprintf("WARN  jail debian: its zygote does not answer; the next step that needs it replaces it "+
+		"(process %d, state ", zygote)
 	assert.Equal(t, seen, strings.Contains(checked, says), checked)
 }
 
@@ -158,7 +198,8 @@ func requireSeen(t *testing.T, c *harness.Cluster, zygote int, seen bool) {
 func requireEnded(t *testing.T, c *harness.Cluster, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
-		assert.True(t, harness.Poll(harness.Timeout, func() bool { _, err := c.Process(pid); return err != nil }), "process %d lives on", pid)
+		hasEnded := func() bool { _, err := c.Process(pid); return err != nil }
+		assert.True(t, harness.Poll(harness.Timeout, hasEnded), "process %d lives on", pid)
 	}
 }
 
@@ -199,7 +240,8 @@ func stopAndFillQueue(t *testing.T, c *harness.Cluster, pids []int) func() {
 		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 		require.NoError(t, err)
 		callers = append(callers, fd)
-		if err = unix.Connect(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/socket", dir.Fd())}); err == unix.EAGAIN {
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/socket", dir.Fd())})
+		if err == unix.EAGAIN {
 			break
 		}
 		require.NoError(t, err)
@@ -218,7 +260,8 @@ func impersonateZygote(t *testing.T, c *harness.Cluster, _ []int) func() {
 	dir, err := os.Open(c.Path("/run/gojail/n1/jails/debian"))
 	require.NoError(t, err)
 	defer dir.Close()
-	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: fmt.Sprintf("/proc/self/fd/%d/.garbage", dir.Fd()), Net: "unixpacket"})
+	address := net.UnixAddr{Name: fmt.Sprintf("/proc/self/fd/%d/.garbage", dir.Fd()), Net: "unixpacket"}
+	listener, err := net.ListenUnix("unixpacket", &address)
 	require.NoError(t, err)
 	listener.SetUnlinkOnClose(false)
 	require.NoError(t, unix.Renameat(int(dir.Fd()), ".garbage", int(dir.Fd()), "socket"))
