@@ -38,9 +38,8 @@ type Finding struct {
 	// about space that their files may take.
 	Content bool
 	// Silent reports that the jail's storage does not answer, Unfinished that it answers too slowly for
-	// the check, and Stale that the next job replaces the template: it has another root, or its zygote does not
-	// answer.
-	Silent, Unfinished, Stale bool
+	// the check, and Alert that the health check reports a WARN as well.
+	Silent, Unfinished, Alert bool
 
 	Version string // of the store, that the jail's template has; "": not known
 	Behind  bool   // it is not the current one
@@ -86,6 +85,7 @@ type Node struct {
 	// hangs must not make a node look faulty.
 	Accounts *site.Accounts
 	passwdIn string // path of the node's passwd(5); "": /etc/passwd
+	procIn   string // proc(5); "": /proc
 	rootIn   string // directory below which the settings of PAM and systemd are; "": /
 	lastPID  string // path of the setting that checkPIDs opens; "": the kernel's
 
@@ -111,6 +111,8 @@ type checker struct {
 	report func(Finding)
 	ids    *userNamespace
 	watch  bool // for Watch: without findings that only an administrator wants
+
+	wasFull, isFull bool // whether the scratch directory was, and is, full
 }
 
 func (c *checker) ok(subject, format string, args ...any) {

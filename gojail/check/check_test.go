@@ -43,6 +43,7 @@ func newGoodNode(t *testing.T) *checkedNode {
 	accounts := site.SystemAccounts()
 	n.Accounts = &accounts
 	n.passwdIn = filepath.Join(dir, "passwd")
+	n.procIn = filepath.Join(dir, "proc") // without processes of users
 	for _, sub := range []string{"jail/proc", "jail/sys", "jail/dev", "jail/run", "jail/tmp", "jail/etc", "jail/spool", "jail/bin", "slurm", "lib", "plugins", "state"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, sub), 0o755))
 	}

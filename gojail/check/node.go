@@ -6,7 +6,6 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -106,34 +105,15 @@ func (c *checker) checkState() {
 		c.fail("state", "it must belong to root, mode 0700", "%v", err)
 		return
 	}
-	if err := checkWritable(dir); err != nil {
-		c.failIn(isOutOfRoom(err) && c.canJobsWriteTo(dir), "state", "free space there, or mount it writable", "%v", err)
-		return
+	full, free, err := findLack(dir, 4<<20, false)
+	switch {
+	case err != nil:
+		c.fail("state", "mount it writable", "%v", err)
+	case full != "":
+		c.failIn(c.canJobsWriteTo(dir), "state", "free space there: steps fail without it", "%s is full (%s)", dir, full)
+	default:
+		c.ok("state", "%s belongs to root and is writable, %d MiB are free", dir, free>>20)
 	}
-	c.checkSpace("state", dir, 4<<20)
-}
-
-// checkScratch checks the directory that holds every job's /tmp.
-func (c *checker) checkScratch() {
-	dir := c.config.Scratch
-	if err := trusted.Parents(filepath.Join(dir, contract.JobsDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		c.fail("scratch", "every job's /tmp lies there: it must belong to root", "%v", err)
-		return
-	}
-	if !rootpath.Exists(dir) {
-		parent := findNearest(dir)
-		if err := checkWritable(parent); err != nil {
-			c.failIn(isOutOfRoom(err), "scratch", "create it, or configure another one", "%s does not exist, and %s is not writable", dir, parent)
-			return
-		}
-		c.ok("scratch", "%s does not exist yet; the first job creates it", dir)
-		return
-	}
-	if err := checkWritable(dir); err != nil {
-		c.failIn(isOutOfRoom(err), "scratch", "every job's /tmp lies there: free space there, or mount it writable", "%v", err)
-		return
-	}
-	c.checkSpace("scratch", dir, 1<<30)
 }
 
 // findNearest returns the first directory above path that exists.
@@ -160,23 +140,4 @@ func checkWritable(dir string) error {
 		return fmt.Errorf("cannot write to %s: %w", dir, oneline.Cause(err))
 	}
 	return nil
-}
-
-// checkSpace fails if a file system is out of inodes, and warns if it has less free space than want
-// bytes.
-func (c *checker) checkSpace(subject, dir string, want uint64) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		c.fail(subject, "", "%s: statfs: %v", dir, err)
-		return
-	}
-	free := st.Bavail * uint64(st.Bsize)
-	switch {
-	case st.Files > 0 && st.Ffree < 100:
-		c.failIn(c.canJobsWriteTo(dir), subject, "remove files there", "%s: only %d more files can be created", dir, st.Ffree)
-	case free < want:
-		c.warn(subject, "free space there", "%s: only %d MiB are free", dir, free>>20)
-	default:
-		c.ok(subject, "%s belongs to root and is writable, %d MiB are free", dir, free>>20)
-	}
 }

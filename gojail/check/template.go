@@ -29,10 +29,10 @@ func (c *checker) checkTemplate(j *config.Jail, root *probe) {
 	const remedy = "the next job gets a new template; to make it now: gojail reload "
 	switch {
 	case err != nil:
-		c.report(Finding{Level: Warn, Subject: "jail " + j.Name, Stale: true, Remedy: remedy + j.Name,
+		c.report(Finding{Level: Warn, Subject: "jail " + j.Name, Alert: true, Remedy: remedy + j.Name,
 			Found: "the root of its template on this node is gone from the storage: " + err.Error() + "; " + j.Root + " leads to " + root.id})
 	case id != "" && id != root.id:
-		c.report(Finding{Level: Warn, Subject: "jail " + j.Name, Stale: true, Remedy: remedy + j.Name,
+		c.report(Finding{Level: Warn, Subject: "jail " + j.Name, Alert: true, Remedy: remedy + j.Name,
 			Found: "its template on this node has another root, " + id + ", than " + j.Root + ", which leads to " + root.id})
 	}
 }
@@ -40,8 +40,8 @@ func (c *checker) checkTemplate(j *config.Jail, root *probe) {
 // zygotePatience is the time that a zygote has to answer.
 const zygotePatience = 2 * time.Second
 
-// checkZygote reports a zygote that lives and does not answer. It is a warning: the next job replaces it, and on a node without free CPU
-// time or memory, which users can cause, a slow answer looks the same.
+// checkZygote reports a zygote that lives and does not answer. It is a warning: the next job replaces it, and on a
+// node without free CPU time or memory, which users can cause, a slow answer looks the same.
 func (c *checker) checkZygote(j *config.Jail) {
 	if _, err := os.Lstat(c.node.State); err != nil {
 		return // the first job creates it
@@ -55,9 +55,11 @@ func (c *checker) checkZygote(j *config.Jail) {
 		return
 	}
 	err = s.ProbeZygote(j.Name, zygotePatience)
-	if again, ended := s.Template(j.Name); errors.Is(err, state.ErrStuck) && ended == nil && again.PID == template.PID {
-		c.report(Finding{Level: Warn, Subject: "jail " + j.Name, Stale: true, Remedy: "to replace it now: gojail reload " + j.Name,
-			Found: fmt.Sprintf("%v (process %d, %s)", err, template.PID, describeProcess(template.PID))})
+	again, ended := s.Template(j.Name)
+	if errors.Is(err, state.ErrStuck) && ended == nil && again.PID == template.PID {
+		c.report(Finding{Level: Warn, Subject: "jail " + j.Name, Alert: true,
+			Remedy: "to replace it now: gojail reload " + j.Name,
+			Found:  fmt.Sprintf("%v (process %d, %s)", err, template.PID, describeProcess(template.PID))})
 	}
 }
 

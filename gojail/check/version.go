@@ -31,7 +31,7 @@ func (c *checker) checkVersion(j *config.Jail) bool {
 	link, _ := os.Lstat(j.Root)
 	switch {
 	case errors.Is(gone, fs.ErrNotExist):
-		f.Level, f.Stale = Warn, true
+		f.Level, f.Alert = Warn, true
 		f.Found = "version " + f.Version + ", which its template on this node has, is gone from the store: jobs that have it lose files"
 		f.Remedy = "do not remove versions by hand; end these jobs, and run: gojail reload " + j.Name
 	case !f.Behind:
@@ -40,11 +40,11 @@ func (c *checker) checkVersion(j *config.Jail) bool {
 		f.Found = "its template has version " + f.Version + ", and version " + store.ID(current) + " is current"
 		f.Remedy = "the next job gets a new template; to make it now: gojail reload " + j.Name
 		if link != nil && time.Since(link.ModTime()) > versionPatience {
-			f.Level, f.Stale = Warn, true
+			f.Level, f.Alert = Warn, true
 		}
 	}
 	c.report(f)
-	return f.Behind || f.Stale
+	return f.Behind || f.Alert
 }
 
 // findVersion returns the names in versions/ of what a jail's template has and of the current version, or nothing.

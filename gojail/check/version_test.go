@@ -68,7 +68,7 @@ func TestVersionOfATemplate(t *testing.T) {
 	assert.True(t, told)
 	switchTo("2", 2*time.Hour)
 	f, _ = look()
-	assert.Equal(t, Finding{Level: Warn, Subject: "jail a", Found: behind, Remedy: remedy, Version: "1", Behind: true, Stale: true}, f)
+	assert.Equal(t, Finding{Level: Warn, Subject: "jail a", Found: behind, Remedy: remedy, Version: "1", Behind: true, Alert: true}, f)
 
 	require.NoError(t, os.Remove(filepath.Join(versions, "1")))
 	f, told = look()

@@ -18,6 +18,7 @@ type Memory struct {
 	Config string            `json:"config"` // version of the configuration
 	Due    int64             `json:"due"`    // when everything is to be checked again, in seconds
 	Bad    bool              `json:"bad"`    // whether a jail had a failure
+	Full   bool              `json:"full"`   // whether the scratch directory was full
 	Roots  map[string]string `json:"roots"`  // what the roots led to
 }
 
@@ -33,8 +34,10 @@ func Watch(n Node, before Memory, now time.Time, limit time.Duration, report fun
 		unfinished = unfinished || f.Unfinished
 		report(f)
 	})
-	c.watch = true
-	if !c.checkNode() {
+	c.watch, c.wasFull = true, before.Full
+	able := c.checkNode()
+	after.Full = c.isFull
+	if !able {
 		after.Bad = true
 		return after
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,6 +56,20 @@ func moveToTrash(parent, job string, until time.Time) error {
 	}
 	quota.ForgetUnusedQuotas(dir)
 	return nil
+}
+
+// FindOldestTrash returns when the job ended whose files have been in the trash for the longest time, by the name
+// that moveToTrash gives them; the zero time if the trash is empty.
+func FindOldestTrash(scratch string) (oldest time.Time) {
+	entries, _ := os.ReadDir(filepath.Join(scratch, contract.JobsDir, trashName))
+	for _, e := range entries {
+		_, moved, _ := strings.Cut(e.Name(), ".")
+		ns, err := strconv.ParseInt(moved, 10, 64)
+		if at := time.Unix(0, ns); err == nil && (oldest.IsZero() || at.Before(oldest)) {
+			oldest = at
+		}
+	}
+	return oldest
 }
 
 // errBusy means that another process holds the lock of the trash, and empties it completely.

@@ -132,7 +132,7 @@ func judgeJail(p *problems, f jailcheck.Finding) {
 		case f.Unfinished: // neither good nor bad
 			p.addUnknown("%s: %s", f.Subject, f.Found)
 			return
-		case f.Stale:
+		case f.Alert:
 			p.addWarning("%s: %s", f.Subject, f.Found)
 		}
 		// Conditions that only cost time or are unexpected are left to `gojail check`.

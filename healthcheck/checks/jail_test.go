@@ -87,7 +87,7 @@ func TestJailWithUsersContent(t *testing.T) {
 // the next job makes anew, is a warning.
 func TestJailFindingsThatDoNotDrain(t *testing.T) {
 	var p problems
-	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Warn, Subject: "jail a", Found: "has another root", Remedy: "reload", Stale: true})
+	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Warn, Subject: "jail a", Found: "has another root", Remedy: "reload", Alert: true})
 	expect(t, p.buildFinding("good"), check.Warn, "jail a: has another root")
 	judgeJail(&p, jailcheck.Finding{Level: jailcheck.Warn, Subject: "jail b", Found: "answers, but", Unfinished: true})
 	expect(t, p.buildFinding("good"), check.Unknown, "jail b: answers, but")

@@ -63,9 +63,73 @@ func TestJobsStartOnAFullScratch(t *testing.T) {
 				requireOutput(t, "debian 1777 full", c.Run(harness.Bob, "srun", "-Q", "-wn1", "--jail=debian", "sh", "-c",
 					"echo $(cat "+marker+") $(stat -c %a /tmp) $(echo x 2>/dev/null >/tmp/x || echo full)"))
 			}
+			check := c.Gojail("n1", "check").Stdout
+			assert.Regexp(t, `FAIL  scratch: /srv/small/n1 is full \(`+what+`\): `+
+				`jobs that run here may have filled it: [\d, ]+; it ends with them; tmp_size limits each job\n`, check)
+			runHealth := onlyJailChecked(t, c)
+			for range 3 {
+				assert.Regexp(t, `(?m)^ *jail +warn +scratch: /srv/small/n1 is full`, runHealth())
+			}
 			assert.NotRegexp(t, "drain|down", c.NodeState("n1"), c.Drained())
+			c.Run(harness.Alice, "scancel", "--name=fill")
+			fill.Wait()
+			require.True(t, harness.Poll(harness.Timeout, func() bool {
+				check = c.Gojail("n1", "check").Stdout
+				return strings.Contains(check, "OK    scratch: ")
+			}), check)
+			requireRoom(t, c)
 		})
 	}
+}
+
+// TestFullScratchOfNoJobDrains: before the queue runs into a scratch file system that is full although no job has its
+// files there, the health check drains the node, and it returns when there is room.
+func TestFullScratchOfNoJobDrains(t *testing.T) {
+	c := sharedCluster(t)
+	mountSmallScratch(t, c)
+	requireOutput(t, "debian", c.Run(harness.Bob, "srun", "-Q", "-wn1", "--jail=debian", "cat", marker))
+	waitForInventory(t, c)
+	runHealth := onlyJailChecked(t, c)
+	assert.Regexp(t, `(?m)^ *jail +ok `, runHealth())
+	c.Root("sh", "-c", "head -c 20M /dev/zero >/srv/small/left")
+	for range 2 {
+		assert.Regexp(t, `(?m)^ *jail +fail +scratch: /srv/small/n1 is full \(space\): no job that runs here has filled it`, runHealth())
+	}
+	assert.Contains(t, c.NodeState("n1"), "drain")
+	assert.Contains(t, c.Drained(), "scratch: /srv/small/n1 is full")
+	require.Zero(t, c.Root("rm", "/srv/small/left").Code)
+	require.True(t, harness.Poll(harness.Timeout, func() bool { runHealth(); return c.NodeState("n1") == "idle" }), c.Drained())
+	requireRoom(t, c)
+}
+
+// requireRoom requires that a job on n1 can write to its /tmp.
+func requireRoom(t *testing.T, c *harness.Cluster) {
+	t.Helper()
+	write := "echo x >/tmp/x && echo ok"
+	requireOutput(t, "ok", c.Run(harness.Bob, "srun", "-Q", "-wn1", "--jail=debian", "sh", "-c", write))
+}
+
+// onlyJailChecked configures the health check for the rest of the test to run nothing but the check jail, and returns
+// a function that runs it on n1.
+func onlyJailChecked(t *testing.T, c *harness.Cluster) (run func() string) {
+	t.Helper()
+	config := "run = \"/run/health-%n\"\nstate = \"/var/lib/health-%n\"\nsyslog = false\n"
+	replaceFile(t, c.Path("/etc/gojail/health.toml"), config+turnOffChecksBut(c, "jail"))
+	t.Cleanup(func() { c.Root("rm", "-rf", "/etc/gojail/health.toml", "/run/health-n1", "/var/lib/health-n1") })
+	return func() string {
+		r := c.Root("gojail-healthcheck", "--node=n1")
+		return r.Stdout + r.Stderr
+	}
+}
+
+// turnOffChecksBut returns the lines of health.toml that leave out every check but one.
+func turnOffChecksBut(c *harness.Cluster, only string) (lines string) {
+	for line := range strings.Lines(c.Root("gojail-healthcheck", "list").Stdout) {
+		if check := strings.Fields(line)[0]; check != only && check != "CHECK" {
+			lines += "[check." + check + "]\noff = true\n"
+		}
+	}
+	return lines
 }
 
 // mountSmallScratch gives both nodes a small scratch file system for the rest of the test. Without mkfs.ext4,

@@ -102,6 +102,34 @@ func TestManyLaunchesReplaceOneZygote(t *testing.T) {
 	requireNothingLeft(t, c, before)
 }
 
+// TestStuckZygoteOfEachAsk: each way to ask for a sandbox replaces a stuck zygote.
+func TestStuckZygoteOfEachAsk(t *testing.T) {
+	c := sharedCluster(t)
+	before := assembleTemplates(t, c)
+	for name, ask := range map[string]func() string{
+		"sbatch": func() string {
+			return c.Batch(harness.Alice, "cat "+marker, "-wn1", "--jail=debian").Output
+		},
+		"--jail-mount": func() string {
+			return c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-mount=/data:/mnt", "cat", marker).Stdout
+		},
+		"gojail run": func() string {
+			return c.Gojail("n1", "run", "debian", "-u", harness.Alice, "--", "cat", marker).Stdout
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			zygote := readRecordPid(t, c, "jails/debian/zygote")
+			pids := findTemplateProcesses(t, c, zygote, []string{"zygote", "spare"})
+			stopProcesses(t, c, pids)
+			assert.Equal(t, "debian\n", ask())
+			requireEnded(t, c, pids)
+			require.Zero(t, c.Gojail("n1", "reload", "debian").Code)
+			assembleTemplates(t, c)
+			requireNothingLeft(t, c, before)
+		})
+	}
+}
+
 // TestSlowZygoteStays: one that answers late, but in time, is not replaced.
 func TestSlowZygoteStays(t *testing.T) {
 	c := sharedCluster(t)
