@@ -105,7 +105,8 @@ func (e *earlier) isOlder() bool {
 	if e.Begun.IsZero() || !isRecorded(e.state, e.Job) || !e.state.Begun(e.Job).Before(e.Begun) {
 		return false
 	}
-	step, err := findStepd(e.config.Slurm.Spool, e.config.Node, e.Job)
+	var running stepds
+	step, err := running.find(e.config.Slurm.Spool, e.config.Node, e.Job)
 	return step == "" && err == nil
 }
 

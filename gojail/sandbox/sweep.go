@@ -44,6 +44,9 @@ type sweep struct {
 	ask    bool      // slurmctld has answered so far
 	begun  time.Time // before the first job was judged
 	report SweepReport
+
+	stepds   stepds
+	verdicts map[string]string // reason to keep a job, or "", of those that slurmctld was asked about at once
 }
 
 // Sweep removes what jobs that ended left in the state directory, in the scratch directory, and in
@@ -62,28 +65,39 @@ func Sweep(s *state.State, c *config.Config) (SweepReport, error) {
 
 func (s *sweep) run() (SweepReport, error) {
 	s.report.scratch = []string{filepath.Join(s.config.Scratch, contract.JobsDir)}
+	s.stepds.openWatch(s.config.Slurm.Spool)
+	defer s.stepds.close()
 	jobs, err := s.listJobs()
-	for _, job := range jobs {
-		known := s.isKnown(job)
-		why, e := s.findReasonToKeep(job, known)
-		if why == "" && e == nil {
-			e = s.tearDown(job, known)
-		}
-		var is *backAgain
-		switch {
-		case errors.As(e, &is):
-			s.report.Kept = append(s.report.Kept, "job "+job+": "+is.why)
-		case e != nil:
-			err = oneline.Both(err, e)
-		case why != "":
-			s.report.Kept = append(s.report.Kept, "job "+job+": "+why)
-		default:
-			s.report.Removed = append(s.report.Removed, job)
+	for some := range slices.Chunk(jobs, askMost) {
+		s.askAbout(slices.DeleteFunc(slices.Clone(some), func(job string) bool { return !s.mayAskAbout(job) }))
+		for _, job := range some {
+			err = oneline.Both(err, s.sweepJob(job))
 		}
 	}
+	s.verdicts = nil
 	unused, err2 := EndUnusedZygotes(s.state, s.config)
 	s.report.Unused = unused
 	return s.report, oneline.Both(oneline.Both(err, err2), oneline.Both(s.sweepZygotes(), s.endLostHolders()))
+}
+
+// sweepJob ends a job if it has ended, and reports it.
+func (s *sweep) sweepJob(job string) error {
+	known := s.isKnown(job)
+	why, err := s.findReasonToKeep(job, known)
+	if why == "" && err == nil {
+		err = s.tearDown(job, known)
+	}
+	if is := new(backAgain); errors.As(err, &is) {
+		why, err = is.why, nil
+	}
+	switch {
+	case err != nil:
+	case why != "":
+		s.report.Kept = append(s.report.Kept, "job "+job+": "+why)
+	default:
+		s.report.Removed = append(s.report.Removed, job)
+	}
+	return err
 }
 
 // tearDown ends a job that was found to have ended, and that was known or not by then.
@@ -139,11 +153,23 @@ func Alive(s *state.State, c *config.Config) func(job string) bool {
 // findReasonToKeep returns why a job must be left alone, or "".
 func (s *sweep) findReasonToKeep(job string, known bool) (string, error) {
 	why, err := s.findProcess(job)
-	if why != "" || err != nil || !known || strings.HasPrefix(job, "run-") || contract.IsLogin(job) {
+	if why != "" || err != nil || !known || !isSlurms(job) {
 		return why, err
 	}
 	return s.askController(job), nil
 }
+
+// mayAskAbout reports whether it is slurmctld's answer that decides about a job.
+func (s *sweep) mayAskAbout(job string) bool {
+	if !isSlurms(job) || !s.isKnown(job) {
+		return false
+	}
+	why, err := s.findProcess(job)
+	return why == "" && err == nil
+}
+
+// isSlurms reports whether the name is that of a job of Slurm.
+func isSlurms(job string) bool { return !strings.HasPrefix(job, "run-") && !contract.IsLogin(job) }
 
 // backAgain is the error for a job that has started, maybe requeued, after it was found to have ended.
 type backAgain struct{ why string }
@@ -168,7 +194,7 @@ func (s *sweep) findProcess(job string) (string, error) {
 	}
 	pid, run := strings.CutPrefix(job, "run-")
 	if !run {
-		return findStepd(s.config.Slurm.Spool, s.config.Node, job)
+		return s.stepds.find(s.config.Slurm.Spool, s.config.Node, job)
 	}
 	// A run without a record is from before the last boot, and its pid belongs to another process now; or
 	// it is being built under the job's lock, and gets a record.

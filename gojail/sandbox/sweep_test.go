@@ -43,8 +43,11 @@ func newSweep(t *testing.T, answers map[string]string) (*sweep, string) {
 	}
 	script += "*) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1;;\nesac\n"
 	require.NoError(t, os.WriteFile(dir+"/fake-squeue", []byte(script), 0o700))
-	c := &config.Config{Node: "n1", Scratch: dir + "/scratch", Slurm: config.Slurm{Conf: dir + "/conf", Spool: dir + "/spool"}}
-	return &sweep{state: s, config: c, squeue: dir + "/fake-squeue", ask: true, begun: time.Now().Add(time.Hour)}, dir
+	return &sweep{state: s, config: newSweepConfig(dir), squeue: dir + "/fake-squeue", ask: true, begun: time.Now().Add(time.Hour)}, dir
+}
+
+func newSweepConfig(dir string) *config.Config {
+	return &config.Config{Node: "n1", Scratch: dir + "/scratch", Slurm: config.Slurm{Conf: dir + "/conf", Spool: dir + "/spool"}}
 }
 
 func (s *sweep) addJob(t *testing.T, job string) {

@@ -5,7 +5,6 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/gojail/gojail/gojail/config"
@@ -69,7 +68,7 @@ func RetryEnded(s *state.State, load func() (*config.Config, error), until time.
 func (s *sweep) endAgain(job string, until time.Time, release func(job string) error) error {
 	var failed error
 	parent, err := teardownLocked(s.state, s.config.Scratch, job, until, func() error {
-		if !slices.Contains(s.state.Ended(), job) { // as whoever builds a sandbox forgets it, under this lock
+		if !s.state.IsEnded(job) { // as whoever builds a sandbox forgets it, under this lock
 			return &backAgain{"it has begun here"}
 		}
 		if err := s.checkStillGone(job); err != nil {

@@ -40,12 +40,10 @@ func moveToTrash(parent, job string, until time.Time) error {
 	}
 	defer dir.Close()
 	to := fmt.Sprintf("%s/%s.%d", trashName, job, time.Now().UnixNano()) // the job id may be reused
-	move := func() error {
-		unix.Mkdirat(int(dir.Fd()), trashName, 0o700)
-		return unix.Renameat(int(dir.Fd()), job, int(dir.Fd()), to)
-	}
+	move := func() error { return unix.Renameat(int(dir.Fd()), job, int(dir.Fd()), to) }
 	err = move()
-	for tries := 0; err == unix.ENOENT && tries < 3; tries++ { // the process that empties the trash removes the directory in the end
+	for tries := 0; err == unix.ENOENT && tries < 4; tries++ { // the trash, when it is empty, is removed
+		unix.Mkdirat(int(dir.Fd()), trashName, 0o700)
 		err = move()
 	}
 	if err == nil {

@@ -29,11 +29,35 @@ func (s *State) Ended() (jobs []string) {
 
 // ForgetEnded removes the note of a job, and with the last note the whole directory.
 func (s *State) ForgetEnded(job string) {
-	if os.Remove(filepath.Join(s.EndedDir(), job)) != nil || len(s.Ended()) > 0 {
+	if os.Remove(filepath.Join(s.EndedDir(), job)) != nil || s.hasEnded() {
 		return
 	}
 	os.Remove(filepath.Join(s.EndedDir(), contract.TriedFile))
 	os.Remove(s.EndedDir()) // fails if another job was noted meanwhile
+}
+
+// hasEnded reports whether a job is noted. It reads a few names only: a sweep asks after each of many jobs.
+func (s *State) hasEnded() bool {
+	dir, err := os.Open(s.EndedDir())
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	for {
+		names, err := dir.Readdirnames(8)
+		if slices.ContainsFunc(names, JobRule.MatchString) {
+			return true
+		}
+		if err != nil {
+			return false
+		}
+	}
+}
+
+// IsEnded reports whether a job is noted as one whose end failed.
+func (s *State) IsEnded(job string) bool {
+	info, err := os.Lstat(filepath.Join(s.EndedDir(), job))
+	return err == nil && info.Mode().IsRegular()
 }
 
 // NoteEnded notes a job whose end failed, as spank/plugin/epilog.c does.
