@@ -10,6 +10,11 @@
  * A nested srun sees what the job was submitted with in the variables below
  * (plugstack.c of Slurm: spank_process_env_options) and hands it to the callback
  * before its own command line.
+ *
+ * Components of a heterogeneous job or step (srun, salloc and sbatch with ":", #SBATCH hetjob, --het-group): Slurm parses the options of
+ * each and calls init_post_opt for each, but has one list of a plugin's options and one environment for all of them (step_launch.c:
+ * spank_set_remote_options; srun.c: _setup_job_env). The last component's values would be those of all. So all must have the same, and
+ * the command is refused if they do not.
  */
 #include "plugin/options.h"
 
@@ -21,13 +26,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INHERITED_JAIL "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail"
-#define INHERITED_MOUNT "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail_mount"
-#define INHERITED_NET "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail_net"
-#define INHERITED_ROOT "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_jail_root"
-
+/* In slurmstepd: the options of the step. Else: what the component has on its command line, or in its batch script. */
 static struct step_options given;
-static bool jail_inherited, mounts_inherited, net_inherited, root_inherited;
+
+/* One option in srun, sbatch and salloc. */
+struct option {
+	const char *name, *variable;
+	const char *inherited; /* the variable in which a nested command sees what the job was submitted with */
+	char *given;
+	char *before; /* what components without the option have: of the environment, before anything is set there */
+	char *first;  /* what the first component has */
+	bool seen;    /* the callback has been given what is inherited, for this component */
+};
+
+#define INHERITED "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_"
+
+static struct option jail = {"--jail", OPTIONS_ENV_JAIL, INHERITED "jail", given.jail, NULL, NULL, false};
+static struct option mounts = {"--jail-mount", OPTIONS_ENV_MOUNT, INHERITED "jail_mount", given.mounts, NULL, NULL, false};
+static struct option net = {"--jail-net", OPTIONS_ENV_NET, INHERITED "jail_net", given.net, NULL, NULL, false};
+static struct option root = {"--jail-root", OPTIONS_ENV_ROOT, INHERITED "jail_root", given.root, NULL, NULL, false};
 
 static bool jail_name_ok(const char *name)
 {
@@ -115,11 +132,18 @@ static int check_root(const char *mode)
 	return report_bad_option("--jail-root=%s is not a mode; write --jail-root alone, or --jail-root=self, =range or =none", mode);
 }
 
-static bool is_inherited(const char *variable, const char *value)
+/*
+ * Reports whether a callback is about what is inherited. Slurm calls it once for each component; from the second component on, salloc and
+ * sbatch pass the first one's option there.
+ */
+static bool is_inherited(struct option *option, const char *argument, int remote)
 {
-	const char *inherited = getenv(variable);
+	const char *value = getenv(option->inherited);
 
-	return inherited && strcmp(inherited, value) == 0;
+	if (remote || option->seen || !value || !argument || strcmp(value, argument))
+		return false;
+	option->seen = true;
+	return true;
 }
 
 static int on_jail(int value, const char *argument, int remote)
@@ -127,8 +151,8 @@ static int on_jail(int value, const char *argument, int remote)
 	(void)value;
 	if (!argument || (!remote && check_jail(argument) < 0))
 		return -1;
-	jail_inherited = !remote && !given.jail[0] && is_inherited(INHERITED_JAIL, argument);
-	snprintf(given.jail, sizeof(given.jail), "%s", argument);
+	if (!is_inherited(&jail, argument, remote))
+		snprintf(given.jail, sizeof(given.jail), "%s", argument);
 	return 0;
 }
 
@@ -137,39 +161,44 @@ static int on_net(int value, const char *argument, int remote)
 	(void)value;
 	if (!argument || (!remote && check_net(argument) < 0))
 		return -1;
-	net_inherited = !remote && !given.net[0] && is_inherited(INHERITED_NET, argument);
-	snprintf(given.net, sizeof(given.net), "%s", argument);
+	if (!is_inherited(&net, argument, remote))
+		snprintf(given.net, sizeof(given.net), "%s", argument);
 	return 0;
 }
 
 /*
- * Without a value the option means what the jail allows. Slurm passes NULL here, and "" or "(null)" to slurmstepd and to what a
- * job starts; "" that a user wrote, as in --jail-root=$MODE, is refused.
+ * Returns the mode of an argument. Without a value the option means what the jail allows. Slurm passes NULL here, and "" or "(null)" to
+ * slurmstepd and to what a job starts.
  */
+static const char *read_mode(const char *argument)
+{
+	return !argument || !argument[0] || strcmp(argument, "(null)") == 0 ? "any" : argument;
+}
+
+/* "" that a user wrote, as in --jail-root=$MODE, is refused. */
 static int on_root(int value, const char *argument, int remote)
 {
 	(void)value;
-	if (argument && !argument[0] && !remote && (given.root[0] || !is_inherited(INHERITED_ROOT, "")))
+	if (is_inherited(&root, argument, remote))
+		return check_root(read_mode(argument));
+	if (argument && !argument[0] && !remote)
 		return check_root("");
-	if (!argument || !argument[0] || strcmp(argument, "(null)") == 0)
-		argument = "any";
+	argument = read_mode(argument);
 	if (!remote && check_root(argument) < 0)
 		return -1;
-	root_inherited = !remote && !given.root[0] && is_inherited(INHERITED_ROOT, argument);
 	snprintf(given.root, sizeof(given.root), "%s", argument);
 	return 0;
 }
 
 static int on_mount(int value, const char *argument, int remote)
 {
-	size_t used = strlen(given.mounts);
+	size_t used = remote ? 0 : strlen(given.mounts);
 
 	(void)value;
 	if (!argument || (!remote && check_mounts(argument) < 0))
 		return -1;
-	if (remote || mounts_inherited)
-		used = 0; /* a command line replaces what is inherited */
-	mounts_inherited = !remote && !given.mounts[0] && is_inherited(INHERITED_MOUNT, argument);
+	if (is_inherited(&mounts, argument, remote))
+		return 0;
 	if (used + strlen(argument) + 2 > sizeof(given.mounts)) {
 		slurm_error("gojail: --jail-mount: the list is longer than %d characters", GOJAIL_MOUNTS_MAX);
 		return -1;
@@ -200,49 +229,69 @@ static struct spank_option options[] = {
 int options_register(spank_t sp)
 {
 	given.jail[0] = given.net[0] = given.root[0] = given.mounts[0] = '\0';
-	jail_inherited = mounts_inherited = net_inherited = root_inherited = false;
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		if (spank_option_register(sp, &options[i]) != ESPANK_SUCCESS)
 			return -1;
 	return 0;
 }
 
+/* Reads what a component without the option has. Returns 0, or -1 without memory. */
+static int read_before(struct option *option)
+{
+	const char *value = getenv(option->variable);
+
+	if ((!value || !value[0]) && (value = getenv(option->inherited)) && option == &root)
+		value = read_mode(value);
+	option->before = strdup(value ? value : "");
+	return option->before ? 0 : -1;
+}
+
+/* Checks that this component has what the first one has. Returns 0 or -1. */
+static int check_first(struct option *option, const char *value)
+{
+	if (!option->first)
+		return (option->first = strdup(value)) ? 0 : -1;
+	if (strcmp(option->first, value) == 0)
+		return 0;
+	return report_bad_option("%s: a component of a heterogeneous job has %s%.200s%s, another %s%.200s%s; Slurm passes one value to all of them: write the "
+				 "same for each component, or give each step its own, with srun --het-group=N %s=...",
+				 option->name, option->first[0] ? "\"" : "no value", option->first, option->first[0] ? "\"" : "",
+				 value[0] ? "\"" : "no value", value, value[0] ? "\"" : "", option->name);
+}
+
 /*
  * Sets the variable to what the command line has, or checks the one in the environment, and has Slurm tell the job's Prolog, as SPANK_VARIABLE.
- * Returns 0 or -1.
+ * Ends the component. Returns 0 or -1.
  */
-static int pass_on(spank_t sp, const char *variable, const char *value, bool inherited, int (*check)(const char *))
+static int pass_on(spank_t sp, struct option *option, int (*check)(const char *))
 {
-	const char *set = getenv(variable);
+	const char *value = option->given;
 
-	if (value[0] && !inherited) {
-		if (setenv(variable, value, 1) < 0)
-			return -1;
-		set = value;
-	} else if (set && set[0] && check(set) < 0) {
+	if (!option->before && read_before(option) < 0)
 		return -1;
-	}
-	if (!set || !set[0])
-		set = value;
+	if (!value[0])
+		value = option->before;
+	if ((value[0] && check(value) < 0) || check_first(option, value) < 0 || (option->given[0] && setenv(option->variable, value, 1) < 0))
+		return -1;
 	/*
 	 * What fails here concerns sessions before the first step alone. That the jail is there, if empty, tells the Prolog that the job comes
 	 * from a host with this plugin.
 	 */
-	if (set[0] || strcmp(variable, OPTIONS_ENV_JAIL) == 0)
-		spank_job_control_setenv(sp, variable, set, 1);
+	if (value[0] || option == &jail)
+		spank_job_control_setenv(sp, option->variable, value, 1);
 	else
-		spank_job_control_unsetenv(sp, variable);
+		spank_job_control_unsetenv(sp, option->variable);
+	option->given[0] = '\0';
+	option->seen = false;
 	return 0;
 }
 
 int options_pass_on(spank_t sp)
 {
-	if (pass_on(sp, OPTIONS_ENV_JAIL, given.jail, jail_inherited, check_jail) < 0 ||
-	    pass_on(sp, OPTIONS_ENV_MOUNT, given.mounts, mounts_inherited, check_mounts) < 0 ||
-	    pass_on(sp, OPTIONS_ENV_NET, given.net, net_inherited, check_net) < 0 ||
-	    pass_on(sp, OPTIONS_ENV_ROOT, given.root, root_inherited, check_root) < 0)
-		return -1;
-	return 0;
+	return pass_on(sp, &jail, check_jail) < 0 || pass_on(sp, &mounts, check_mounts) < 0 || pass_on(sp, &net, check_net) < 0 ||
+			       pass_on(sp, &root, check_root) < 0 ?
+		       -1 :
+		       0;
 }
 
 /* Reads the variable of the step, else the option (see the top of this file). Returns 0, or -1 where it is too long. */

@@ -44,3 +44,19 @@ func TestStepOptionsReplaceThoseOfTheJob(t *testing.T) {
 		"srun cat /etc/gojail-jail", "--jail=debian")
 	assert.Equal(t, "COMPLETED debian\nother\nother\ndebian\n", job.State+" "+job.Output, job)
 }
+
+// TestScriptInsideAJob requires that the options of a script count that is submitted inside a job with other options.
+func TestScriptInsideAJob(t *testing.T) {
+	c := sharedCluster(t)
+	for _, row := range []struct{ script, args, want string }{
+		{"#SBATCH --jail=other\n", "", "other"},
+		{"", "", "debian"},
+		{"#SBATCH --jail=debian\n", "--jail=other", "other"},
+		{"#SBATCH --jail=debian\n", "", "debian"},
+	} {
+		job := c.Batch("alice", "sbatch -Q -W -wn2 -n1 --output=/home/alice/inner "+row.args+" <<'END'\n#!/bin/sh\n"+row.script+"cat /etc/gojail-jail\nEND", "--jail=debian", "-wn1", "-n1")
+		inner, _ := c.ReadAnywhere("/home/alice/inner")
+		c.Root("sh", "-c", "rm -f /srv/jails/*/home/alice/inner")
+		assert.Equal(t, "COMPLETED "+row.want+"\n", job.State+" "+inner, job)
+	}
+}

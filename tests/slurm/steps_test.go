@@ -50,17 +50,6 @@ func TestManyStepsAtOnce(t *testing.T) {
 	}
 }
 
-// TestHetJob: the parts of a heterogeneous job, each with its sandbox, are in the jail that the job names.
-func TestHetJob(t *testing.T) {
-	options := jailed
-	options.SlurmConf = map[string]string{"SchedulerParameters": "bf_interval=1"} // only backfill starts such jobs
-	c := harness.Start(t, options)
-	requireOutput(t, "debian\ndebian", c.Run(harness.Alice, "salloc", "-Q", "--jail=debian", "-wn1", "-n1", ":", "-wn2", "-n1",
-		"srun", "--het-group=0,1", "cat", marker))
-	// Slurm has one set of a plugin's options for all parts of a step: the last --jail is that of all.
-	requireOutput(t, "other\nother", c.Run(harness.Alice, "srun", "--jail=debian", "-wn1", "-n1", "cat", marker, ":", "--jail=other", "-wn2", "-n1", "cat", marker))
-}
-
 // TestFilesThatSlurmSends: sbcast and srun --bcast write on the node. They reach a jail through
 // a directory of the node that is mounted there; standard input reaches every node's /tmp.
 func TestFilesThatSlurmSends(t *testing.T) {
