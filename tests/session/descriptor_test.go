@@ -14,15 +14,16 @@ import (
 	"github.com/gojail/gojail/tests/harness"
 )
 
-// traceCalls runs a session of alice's on a terminal and returns what it prints, with a line "root: CALL of FD" for each system call that it
-// makes on one of her descriptors with root's rights.
+// traceCalls runs a session of alice's on a terminal and returns what it prints, with a line "root: CALL of FD" for
+// each system call that it makes on one of her descriptors with root's rights.
 func (s *site) traceCalls(script string) string {
 	r := s.Root("/harass", "calls", "5001", program, "-c", script)
 	return r.Stdout + r.Stderr
 }
 
-// TestNothingIsDoneToTheCallersDescriptorsAsRoot requires that a session neither reads, writes nor controls what its caller's descriptors lead
-// to, before it is the caller: what a call does may depend on the rights of the process, and a call may never return.
+// TestNothingIsDoneToTheCallersDescriptorsAsRoot requires that a session neither reads, writes nor controls what its
+// caller's descriptors lead to, before it is the caller: what a call does may depend on the rights of the process,
+// and a call may never return.
 func TestNothingIsDoneToTheCallersDescriptorsAsRoot(t *testing.T) {
 	s := sharedSite(t)
 	s.installHarasser(t)

@@ -82,6 +82,16 @@ func (s *site) requireKnownState(t *testing.T, what string, pid int) {
 	assert.Equal(t, "PATH=/usr/sbin:/usr/bin:/sbin:/bin\n", environment, what)
 }
 
+// installInherit installs inherit.c on the node and in the jail debian.
+func (s *site) installInherit(t *testing.T) {
+	t.Helper()
+	for _, root := range []string{"/", "/srv/jails/debian/"} {
+		out, err := exec.Command("gcc", "-static", "-O1", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror",
+			"-o", s.Path(root+"inherit"), "testdata/inherit.c").CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+}
+
 // endZygotes ends all processes that sandboxes are requested of.
 func (s *site) endZygotes(t *testing.T) {
 	t.Helper()
@@ -116,11 +126,7 @@ func TestNothingOfTheStarterStays(t *testing.T) {
 	}
 	require.NoError(t, err)
 	s.ShowLogs(t)
-	for _, root := range []string{"/", "/srv/jails/debian/"} {
-		out, err := exec.Command("gcc", "-static", "-O1", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror",
-			"-o", s.Path(root+"inherit"), "testdata/inherit.c").CombinedOutput()
-		require.NoError(t, err, string(out))
-	}
+	s.installInherit(t)
 	for _, starter := range []struct {
 		name  string
 		start func(t *testing.T)
@@ -193,4 +199,24 @@ func (s *site) requireTaskAsWithoutJail(t *testing.T, job string) {
 	}
 	assert.Contains(t, outputs[0], "MEMLOCK")
 	assert.Equal(t, outputs[0], outputs[1], "a task without a jail, and in it")
+}
+
+// TestNothingOfALoginStays covers the first session on a login node, which leaves a zygote, the sandbox of the user's
+// sessions, and what ends it.
+func TestNothingOfALoginStays(t *testing.T) {
+	s := sharedLoginNode(t, strings.Replace(loginTable, "2s", "5s", 1))
+	s.installInherit(t)
+	s.endZygotes(t)
+	r := s.Root("/inherit", "as", "5001", "/dev/null", program, "-c", "/inherit read self")
+	assert.Equal(t, "15", readAttributes(t, r)["nice"], "control: the session itself")
+	checked := map[string]bool{}
+	for _, p := range s.Find("state=/run/gojail/login1 ") {
+		if name := p.Status["Name"]; name != "gojail-prober" { // which ends at any time
+			s.requireKnownState(t, name, p.Pid)
+			checked[name] = true
+		}
+	}
+	for _, name := range []string{"gojail-zygote", "gojail-keeper", "gojail-holder", "gojail-watcher"} {
+		assert.True(t, checked[name], "%s of %v", name, checked)
+	}
 }
