@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"time"
 
 	"github.com/gojail/gojail/gojail/source"
@@ -26,8 +27,8 @@ type Request struct {
 	Source  string // as in gojail jail build --from
 	Image   source.Options
 	Policy  unpack.Policy
-	Limits  unpack.Limits
-	Format  string // of package store
+	Limits  unpack.Limits // those that are 0 follow from the source
+	Format  string        // of package store
 	By      string
 	Wait    bool     // wait for the end of another build of the jail
 	Self    []string // the command of unpack.Tree
@@ -53,6 +54,10 @@ type builder struct {
 	record   store.Record
 	progress Progress
 	cancel   func() // ends all transfers
+
+	bounded bool         // the layers may have as many bytes as expansionReader says
+	stored  atomic.Int64 // bytes read of all layers, as they are stored
+	plain   int64        // bytes of all layers, decompressed
 }
 
 // Build builds a version of a jail and returns its record. The version does not become the current one. A record with an error
@@ -118,6 +123,7 @@ func (b *builder) unpackImage(ctx context.Context, i *source.Image) (err error) 
 	for _, l := range i.Layers {
 		b.progress.Total += l.Size
 	}
+	b.setLimits(i.Layers)
 	fetch, err := newFetcher(ctx, b.cancel, b.work, i.Layers, streamMax(b.Limits))
 	if err != nil {
 		return err
@@ -158,7 +164,7 @@ func (b *builder) unpackLayer(ctx context.Context, fetch *fetcher, n int, layere
 	policy := b.Policy
 	policy.Whiteouts = layered
 	digest, err = fetch.layers[n].Read(ctx, &countingReader{stored, b}, streamMax(b.Limits), b.confine, func(r io.Reader) (err error) {
-		result, err = b.tree.UnpackLayer(ctx, r, policy, b.Limits, total)
+		result, err = b.tree.UnpackLayer(ctx, &expansionReader{r, b}, policy, b.Limits, total)
 		return err
 	})
 	return digest, result, err
@@ -181,6 +187,7 @@ type countingReader struct {
 
 func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
+	c.b.stored.Add(int64(n))
 	c.b.progress.Bytes += int64(n)
 	c.b.report(c.b.progress.Stage)
 	return n, err

@@ -27,7 +27,8 @@
 // Memory does not depend on the sizes of files, nor on how long and how deep their names are. It grows by up to 140 bytes
 // for each directory of a layer, because their times are set at the end, and by up to 40 for each other entry, because
 // an opaque directory spares what its own layer brought. Limits.Entries limits both; directories that an archive implies
-// count. The names in an opaque directory are in memory together while it is emptied.
+// count. The names in an opaque directory are in memory together while it is emptied. The list holds up to 100 bytes for
+// each file with several names, so that it reads the file once.
 //
 // Nothing of opencontainers/umoci is used (oci/layer, v0.6.0), nor of go.podman.io/storage (pkg/archive): the first
 // resolves names component by component in a tree that others may see, and keeps what upper layers brought in a map of paths; the

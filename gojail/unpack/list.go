@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // listHeader is the first line of the list of a tree, which is in the format of mtree(5) with full paths that gomtree and
@@ -29,15 +31,26 @@ const xattrsMark = "# xattrs"
 type lister struct {
 	out    *bufio.Writer
 	buffer []byte
+	linked map[uint64]linkedFile // by inode, those of whose names some are still to come
+}
+
+// linkedFile is the digest of a file with several names, which is read once.
+type linkedFile struct {
+	sum  [sha256.Size]byte
+	left uint64
 }
 
 func listTree(w io.Writer) error {
-	l := &lister{bufio.NewWriterSize(w, 64<<10), make([]byte, 128<<10)}
+	l := newLister(w)
 	fmt.Fprintf(l.out, "%s\n%s\n", listHeader, xattrsMark)
 	if err := l.listPath("/"); err != nil {
 		return err
 	}
 	return l.out.Flush()
+}
+
+func newLister(w io.Writer) *lister {
+	return &lister{bufio.NewWriterSize(w, 64<<10), make([]byte, 128<<10), map[uint64]linkedFile{}}
 }
 
 // listPath writes the line of a path and of everything below it.
@@ -88,11 +101,12 @@ func (l *lister) describeFile(full string, st *unix.Stat_t) ([]string, error) {
 		kind = map[uint32]string{unix.S_IFCHR: "char", unix.S_IFBLK: "block"}[st.Mode&unix.S_IFMT]
 		words = append(words, fmt.Sprintf("device=%d,%d", unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))))
 	case unix.S_IFREG:
-		sum, err := l.computeDigest(full, st)
+		sum, err := l.findDigest(full, st)
 		if err != nil {
 			return nil, err
 		}
-		words = append(words, fmt.Sprintf("size=%d", st.Size), fmt.Sprintf("time=%d.%09d", st.Mtim.Sec, st.Mtim.Nsec), "sha256digest="+sum)
+		words = append(words, fmt.Sprintf("size=%d", st.Size), fmt.Sprintf("time=%d.%09d", st.Mtim.Sec, st.Mtim.Nsec),
+			"sha256digest="+hex.EncodeToString(sum[:]))
 	}
 	xattrs, err := describeXattrs(full)
 	if err != nil {
@@ -101,22 +115,40 @@ func (l *lister) describeFile(full string, st *unix.Stat_t) ([]string, error) {
 	return slices.Concat([]string{"type=" + kind}, words, xattrs), nil
 }
 
+// findDigest returns the SHA-256 of a regular file, which it computes for one of its names.
+func (l *lister) findDigest(full string, st *unix.Stat_t) ([sha256.Size]byte, error) {
+	file, known := l.linked[st.Ino]
+	if !known {
+		sum, err := l.computeDigest(full, st)
+		if err != nil || st.Nlink == 1 {
+			return sum, err
+		}
+		file = linkedFile{sum, uint64(st.Nlink)}
+	}
+	if file.left--; file.left > 0 {
+		l.linked[st.Ino] = file
+	} else {
+		delete(l.linked, st.Ino)
+	}
+	return file.sum, nil
+}
+
 // computeDigest returns the SHA-256 of a regular file. It fails if the file is another one than that of st.
-func (l *lister) computeDigest(full string, st *unix.Stat_t) (string, error) {
+func (l *lister) computeDigest(full string, st *unix.Stat_t) (digest [sha256.Size]byte, err error) {
 	f, err := os.OpenFile(full, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOATIME, 0)
 	if err != nil {
-		return "", fmt.Errorf("cannot read %s: %w", quoteName(full), errors.Unwrap(err))
+		return digest, fmt.Errorf("cannot read %s: %w", quoteName(full), errors.Unwrap(err))
 	}
 	defer f.Close()
 	var opened unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &opened); err != nil || opened.Ino != st.Ino || opened.Mode&unix.S_IFMT != unix.S_IFREG {
-		return "", fmt.Errorf("%s changed while it was read", quoteName(full))
+		return digest, fmt.Errorf("%s changed while it was read", quoteName(full))
 	}
 	sum := sha256.New()
-	if _, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{f}, l.buffer); err != nil {
-		return "", fmt.Errorf("cannot read %s: %w", quoteName(full), errors.Unwrap(err))
+	if err := l.readSparse(sum, f); err != nil {
+		return digest, fmt.Errorf("cannot read %s: %w", quoteName(full), oneline.Cause(err))
 	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	return [sha256.Size]byte(sum.Sum(nil)), nil
 }
 
 // escapeName returns a name without blanks, backslashes and unprintable bytes, as strvis(3) with VIS_OCTAL.

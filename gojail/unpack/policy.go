@@ -21,16 +21,19 @@ type Policy struct {
 // Limits are the limits of one tree.
 type Limits struct {
 	Entries int64 `json:"entries"`
-	Bytes   int64 `json:"bytes"` // of all files together, holes counted
+	Bytes   int64 `json:"bytes"`  // of all files together, holes counted
+	Sparse  int64 `json:"sparse"` // of the files together whose holes the archive leaves out; 0: as Bytes
 }
 
-// DefaultLimits are far above any image that is meant to be a jail.
-var DefaultLimits = Limits{Entries: 4_000_000, Bytes: 1 << 40}
+// DefaultLimits are far above any image that is meant to be a jail. A kilobyte of an archive makes a hole of any size,
+// whose zeros are digested: hence the limit for sparse files.
+var DefaultLimits = Limits{Entries: 4_000_000, Bytes: 1 << 40, Sparse: 16 << 30}
 
 // Result is what was unpacked and what was left out.
 type Result struct {
 	Entries int64            `json:"entries"`
 	Bytes   int64            `json:"bytes"`
+	Sparse  int64            `json:"sparse,omitempty"`   // of Bytes, those of sparse files
 	LeftOut map[string]int64 `json:"left_out,omitempty"` // number of entries by kind
 }
 
@@ -46,6 +49,7 @@ const (
 func (r *Result) Add(more Result) {
 	r.Entries += more.Entries
 	r.Bytes += more.Bytes
+	r.Sparse += more.Sparse
 	for kind, count := range more.LeftOut {
 		r.leaveOut(kind, count)
 	}

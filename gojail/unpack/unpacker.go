@@ -134,7 +134,27 @@ func (u *unpacker) countEntry(h *tar.Header) error {
 		return fmt.Errorf("the files have more than %d bytes together; if the source is trusted, raise --max-size", u.limits.Bytes)
 	}
 	u.result.Bytes += h.Size
+	if !isSparse(h) {
+		return nil
+	}
+	u.result.Sparse += h.Size
+	if limit := u.limits.Sparse; limit > 0 && u.before.Sparse+u.result.Sparse > limit {
+		return fmt.Errorf("the sparse files have more than %d bytes together; if the source is trusted, write --max-size", limit)
+	}
 	return nil
+}
+
+// isSparse reports whether the archive leaves out the holes of a file.
+func isSparse(h *tar.Header) bool {
+	if h.Typeflag == tar.TypeGNUSparse {
+		return true
+	}
+	for key := range h.PAXRecords { // of versions 0.0, 0.1 and 1.0
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
 }
 
 // countName counts an entry, or a directory that one implies.

@@ -68,8 +68,8 @@ the first three.`,
 	flags.StringVar(&r.Image.Authority, "ca", "", "file with the certificates of a registry's authority (default: the system's)")
 	flags.StringVar(&r.Policy.Devices, "devices", unpack.DevicesDrop, "how device nodes are treated: drop, refuse or make")
 	flags.BoolVar(&r.Policy.Setuid, "keep-setuid", false, "keep set-ID bits and file capabilities, also outside jails")
-	flags.Int64Var(&r.Limits.Entries, "max-entries", unpack.DefaultLimits.Entries, "maximum number of files in a source")
-	flags.StringVar(&f.maxSize, "max-size", "1T", "maximum size of its files together")
+	flags.Int64Var(&r.Limits.Entries, "max-entries", 0, "maximum number of files in a source (default: by its size, at most 4 million)")
+	flags.StringVar(&f.maxSize, "max-size", "", "maximum size of its files together (default: by its size, at most 1T)")
 	flags.BoolVar(&f.bare, "no-targets", false, "create no mount targets")
 	flags.BoolVar(&r.Wait, "wait", false, "wait while somebody else builds this jail")
 	flags.BoolVar(&f.asJSON, "json", false, "print JSON")
@@ -85,8 +85,10 @@ func (j *jailCommand) build(cmd *cobra.Command, f *buildFlags, args []string) er
 		return fmt.Errorf("arguments after -- are for mmdebstrap, and the source is %s", r.Source)
 	}
 	var err error
-	if r.Limits.Bytes, err = config.ParseSize(f.maxSize); err != nil {
-		return fmt.Errorf("--max-size: %w", err)
+	if f.maxSize != "" {
+		if r.Limits.Bytes, err = config.ParseSize(f.maxSize); err != nil {
+			return fmt.Errorf("--max-size: %w", err)
+		}
 	}
 	s, err := j.openStoreForChange(cmd)
 	if err != nil {
