@@ -104,6 +104,13 @@
 #define GOJAIL_PROBER_NAME "gojail-prober"
 #define GOJAIL_HOLDER_NAME "gojail-holder"
 
+/*
+ * Sources of the empty tmpfs below mounts of a stage. What is mounted on one, or further up, is of the jail's or the job's; or of the node's, as
+ * are the mounts without any.
+ */
+#define GOJAIL_STAGE_DATA "gojail-data"
+#define GOJAIL_STAGE_NODE "gojail-node"
+
 /* Slurm's configuration as slurmd fetched it, in a jail; and the link to it in the spool directory there. */
 #define GOJAIL_SLURM_CACHE "/run/gojail/slurm"
 #define GOJAIL_SLURM_CACHE_LINK "conf-cache"

@@ -45,6 +45,12 @@ const (
 	EndMost    = 3 * time.Second  // limit for the end of one job without networks
 )
 
+// Sources of the empty tmpfs below mounts of a stage: of the jail's data and the job's own, and of the node's directories on data.
+const (
+	StageData = "gojail-data"
+	StageNode = "gojail-node"
+)
+
 // NICsUnknown is the word nics of the verb session.
 const NICsUnknown = "?"
 

@@ -47,6 +47,8 @@ func TestContractConstants(t *testing.T) {
 		"GOJAIL_ACCOUNTS":            fmt.Sprintf("%q", strings.TrimPrefix(AccountsDir, "/run/")),
 		"GOJAIL_OPTIONAL":            fmt.Sprintf("%q", strings.TrimPrefix(OptionalDir, "/run/")),
 		"GOJAIL_GPU_NODES_MAX":       fmt.Sprint(GPUNodesMax),
+		"GOJAIL_STAGE_DATA":          fmt.Sprintf("%q", StageData),
+		"GOJAIL_STAGE_NODE":          fmt.Sprintf("%q", StageNode),
 		"GOJAIL_SLURMD":              fmt.Sprintf("%q", SlurmdRecord),
 		"GOJAIL_SITE":                fmt.Sprintf("%q", SiteFile),
 		"GOJAIL_JAILS":               fmt.Sprintf("%q", JailsDir),

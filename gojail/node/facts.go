@@ -28,7 +28,7 @@ type HostFacts struct {
 	HostTop     []Top             // directories and symlinks in the host's /
 	JailTop     []Top             // directories and symlinks in the jail's /
 	Exists      map[string]bool   // whether each path of the host that matters exists
-	VarTmp      bool              // host and jail both have /var/tmp
+	VarTmp      bool              // the host has /var/tmp, and the jail one that is not its /tmp
 	LinkTargets map[string]string // targets of the host files that are symlinks into the jail's /run
 	Devices     []Device          // devices that the patterns match
 	Command     string            // path of the gojail command for jails, beside the plugin; "": none
@@ -82,7 +82,7 @@ func ReadHostWith(c *config.Config, j *config.Jail, state string, root int) (*Ho
 	if facts.JailTop, err = readJailTop(j, root); err != nil {
 		return nil, err
 	}
-	facts.VarTmp = rootpath.Exists("/var/tmp") && hasDirectory(root, "/var/tmp")
+	facts.VarTmp = rootpath.Exists("/var/tmp") && hasOwnVarTmp(root)
 
 	facts.LinkTargets = readLinkTargets(root, j.Host)
 	facts.RunEntries = readRunEntries(root)
@@ -214,9 +214,14 @@ func readLinkTargets(root int, files []string) map[string]string {
 	return leads
 }
 
-func hasDirectory(root int, path string) bool {
-	st, err := StatIn(root, path)
-	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
+// hasOwnVarTmp reports whether a jail has a /var/tmp that is not its /tmp, of which each job has its own.
+func hasOwnVarTmp(root int) bool {
+	st, err := StatIn(root, "/var/tmp")
+	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return false
+	}
+	tmp, err := StatIn(root, "/tmp")
+	return err != nil || tmp.Dev != st.Dev || tmp.Ino != st.Ino
 }
 
 // HasLibrary reports whether a jail has a library, at the host's path or in the default directories. An

@@ -217,7 +217,12 @@ func TestPlanStage(t *testing.T) {
 /usr bind = rbind
 /var bind = rbind
 /plugins/gojail bind = rbind
-/tmp tmpfs tmpfs ro,mode=1777,size=4k,nosuid,nodev,noexec
+/tmp tmpfs gojail-data ro,mode=1777,size=4k,nosuid,nodev,noexec
+/dev/shm tmpfs gojail-data ro,mode=1777,size=4k,nosuid,nodev,noexec
+/data tmpfs gojail-data ro,mode=1777,size=4k,nosuid,nodev,noexec
+/home tmpfs gojail-data ro,mode=1777,size=4k,nosuid,nodev,noexec
+/scratch tmpfs gojail-data ro,mode=1777,size=4k,nosuid,nodev,noexec
+/var/tmp tmpfs gojail-data ro,mode=1777,size=4k,nosuid,nodev,noexec
 /data bind /srv/jails/debian/data rbind,nosuid,nodev,noexec
 /home bind /srv/jails/debian/home rbind,nosuid,nodev,noexec
 /scratch bind /srv/jails/debian/scratch rbind,nosuid,nodev,noexec
@@ -226,7 +231,9 @@ func TestPlanStage(t *testing.T) {
 /home/cache bind /var/lib/gojail/local/debian/home/cache bind,nosuid,nodev,noexec
 /scratch bind /lustre rbind,suid,nosuid,nodev,noexec
 /data/sets overlay overlay lowerdir=/sets/a:/sets/b,nosuid,nodev,noexec
+/data/lib tmpfs gojail-node ro,mode=1777,size=4k,nosuid,nodev,noexec
 /data/lib bind = rbind,ro,nosuid,nodev
+/srv/lib tmpfs gojail-node ro,mode=1777,size=4k,nosuid,nodev,noexec
 /srv/lib bind = rbind,ro,nosuid,nodev
 /bin -> usr/bin
 /lib -> usr/lib

@@ -46,19 +46,29 @@ func Stage(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, erro
 	if err != nil {
 		return nil, err
 	}
+	for _, dir := range append([]string{"/dev/shm"}, data...) {
+		v.Data = append(v.Data, mark(dir, contract.StageData))
+	}
 	for _, m := range planDataMounts(c, j, data) {
 		m.Options = append(m.Options, "noexec")
 		v.Data = append(v.Data, m)
 	}
 	for _, dir := range facts.Foreign {
 		if !Inside(v.Spec.Mounts, dir) {
-			v.Foreign = append(v.Foreign, Bind(dir, "rbind", "ro", "nosuid", "nodev"))
+			v.Foreign = append(v.Foreign, mark(dir, contract.StageNode), Bind(dir, "rbind", "ro", "nosuid", "nodev"))
 		}
 	}
-	// /tmp is the mount point for the job's own.
-	v.Spec.Mounts = append(v.Spec.Mounts, Tmpfs("/tmp", "ro", "mode=1777", "size=4k", "nosuid", "nodev", "noexec"))
+	v.Spec.Mounts = append(v.Spec.Mounts, mark("/tmp", contract.StageData))
 	v.Links = append(v.Links, planDataLinks(facts, data)...)
 	return v, nil
+}
+
+// mark plans an empty mount below a file system, which says whose that is: by what it lies on, the plugin decides which files can be
+// stdin, stdout and stderr of a task.
+func mark(dir, whose string) specs.Mount {
+	m := Tmpfs(dir, "ro", "mode=1777", "size=4k", "nosuid", "nodev", "noexec")
+	m.Source = whose
+	return m
 }
 
 // TrustedPaths returns the host's paths that slurmstepd, which is root, still uses in the stage: the

@@ -23,6 +23,9 @@
 #ifndef SYS_close_range /* likewise */
 #define SYS_close_range 436
 #endif
+#ifndef SYS_faccessat2
+#define SYS_faccessat2 439
+#endif
 #ifndef AT_RECURSIVE
 #define AT_RECURSIVE 0x8000
 #endif
@@ -117,6 +120,12 @@ static inline int k_landlock_scope(void)
 static inline int k_landlock_restrict(int ruleset)
 {
 	return (int)syscall(SYS_landlock_restrict_self, ruleset, 0);
+}
+
+/* Reports whether the effective user may use an open file in a mode of faccessat(2). Linux 5.8. */
+static inline int k_may_access(int fd, int mode)
+{
+	return syscall(SYS_faccessat2, fd, "", mode, AT_EMPTY_PATH | AT_EACCESS) == 0;
 }
 
 /* Sets the effective uid of this thread only: the function of the C library changes that of all threads. */

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/stdio.h"
 
+#include "common/fd.h"
+#include "common/path.h"
+#include "common/printable.h"
+#include "common/syscalls.h"
+
+#include "gojail.h"
+
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -39,11 +50,30 @@ static bool is_of_kernel(int fd)
 	return false;
 }
 
+struct mount {
+	uint64_t id, parent;
+	bool data, node; /* it is a mark: GOJAIL_STAGE_DATA, GOJAIL_STAGE_NODE */
+};
+
 /*
- * Reports whether the table (proc_pid_mountinfo(5)) has a mount of that id, the number at the beginning of each line. Other tasks
- * read the same open file, hence pread(2).
+ * Parses a line of proc_pid_mountinfo(5). A blank within a field, as a user can have it in a path, is escaped there. Reports whether it is of
+ * the mount that has that id.
  */
-static bool lists_mount(int table, uint64_t id)
+static bool parse_mount(char *line, uint64_t id, struct mount *mount)
+{
+	char *rest;
+
+	*mount = (struct mount){.id = strtoull(line, &rest, 10)};
+	if (mount->id != id)
+		return false;
+	mount->parent = strtoull(rest, NULL, 10);
+	mount->data = strstr(rest, " - tmpfs " GOJAIL_STAGE_DATA " ");
+	mount->node = strstr(rest, " - tmpfs " GOJAIL_STAGE_NODE " ");
+	return true;
+}
+
+/* Finds a mount by its id in an open mountinfo, and reports whether it is there. Other tasks read the same open file, hence pread(2). */
+static bool find_mount(int table, uint64_t id, struct mount *mount)
 {
 	static char text[65536];
 	size_t have = 0;
@@ -55,40 +85,121 @@ static bool lists_mount(int table, uint64_t id)
 
 		at += got;
 		text[have + (size_t)got] = '\0';
-		for (; (end = strchr(line, '\n')); line = end + 1)
-			if (strtoull(line, NULL, 10) == id)
+		for (; (end = strchr(line, '\n')); line = end + 1) {
+			*end = '\0';
+			if (parse_mount(line, id, mount))
 				return true;
+		}
 		have = strlen(line);
 		memmove(text, line, have);
 	}
 	return false;
 }
 
-/* Reports whether a file, or a FIFO with a path, is on a mount of the stage. STATX_MNT_ID: Linux 5.8. */
-static bool is_of_stage(int stage, int fd)
-{
-	struct statx about = {0};
+#define DEPTH_MAX 64 /* of mounts on mounts */
 
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &about) < 0 || !(about.stx_mask & STATX_MNT_ID))
-		return false;
-	/* A mount that goes, of an automounter, shifts the text while it is read. */
-	for (int tries = 0; tries < 3; tries++)
-		if (lists_mount(stage, about.stx_mnt_id))
-			return true;
-	return false;
+/* Where a file lies: on the jail's data or the job's own, on the node, or in another mount namespace. */
+enum place { OF_JOB,
+	     OF_NODE,
+	     OF_OTHERS };
+
+/* Finds where a mount lies, upwards from it to a mark or to the root of the stage, whose parent the table does not have. */
+static enum place locate_mount(int table, uint64_t id)
+{
+	struct mount mount;
+
+	for (int depth = 0; depth < DEPTH_MAX; depth++) {
+		if (!find_mount(table, id, &mount))
+			return depth ? OF_NODE : OF_OTHERS;
+		if (mount.data)
+			return OF_JOB;
+		if (mount.node || mount.parent == id)
+			break;
+		id = mount.parent;
+	}
+	return OF_NODE;
 }
 
-static bool is_pipe(int fd)
+/* Finds where a file, or a FIFO with a path, lies. STATX_MNT_ID: Linux 5.8. */
+static enum place locate_file(int stage, int fd)
+{
+	struct statx about = {0};
+	enum place place = OF_OTHERS;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &about) < 0 || !(about.stx_mask & STATX_MNT_ID))
+		return OF_OTHERS;
+	/* A mount that goes, of an automounter, shifts the text while it is read. */
+	for (int tries = 0; tries < 3 && place != OF_JOB; tries++)
+		place = locate_mount(stage, about.stx_mnt_id);
+	return place;
+}
+
+/*
+ * Reports whether the user can do no more with the descriptor than with the same file at the same path of the jail with that root, where it
+ * may be mounted read-only: a file of /proc/self/fd can be opened again for writing. A path that the jail's owner makes up leads to
+ * another file.
+ */
+static bool is_shown(int fd, const struct stat *st, int root, const char *path)
+{
+	static const int modes[] = {R_OK, W_OK};
+	scoped_fd at = path[0] == '/' ? open_in_root(root, path, RESOLVE_NO_SYMLINKS) : -1;
+	struct stat there;
+
+	if (at < 0 || fstat(at, &there) < 0 || !is_same_file(&there, st))
+		return false;
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		if (k_may_access(fd, modes[i]) && !k_may_access(at, modes[i]))
+			return false;
+	return true;
+}
+
+/* Writes the path of a descriptor's file in the stage, "" if the jail has no fitting /proc. */
+static void read_path(int fd, char *path, size_t size)
+{
+	char link[32];
+	ssize_t length;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	length = readlink(link, path, size - 1);
+	path[length < 0 ? 0 : length] = '\0';
+}
+
+/* Checks the file, or the FIFO with a path, that a descriptor was opened from; root is the jail's. Returns 0, or -1 with a fault. */
+static int check_file(int stage, int root, int fd, const struct stat *st, const char *option, struct fault *fault)
+{
+	enum place place = locate_file(stage, fd);
+	char path[PATH_MAX];
+
+	if (place == OF_JOB)
+		return 0;
+	read_path(fd, path, sizeof(path));
+	if (place == OF_NODE && is_shown(fd, st, root, path))
+		return 0;
+	make_printable(path);
+	if (place == OF_NODE)
+		return fault_set(fault, "%s: the jail does not show %.512s, which is the node's; name a file in your home, in another data directory of the jail or in /tmp",
+				 option, path[0] ? path : "its file");
+	return fault_set(fault, "%s: its path leads through a process, out of what the job sees; name a file in your home, in another data directory of the jail or in /tmp", option);
+}
+
+/* Reports whether a FIFO is a pipe, which has no path: those of the kernel's are all on one file system. */
+static bool is_pipe(int fd, const struct stat *st, dev_t *pipes)
 {
 	struct statfs fs;
 
-	return fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC;
+	if (*pipes && st->st_dev == *pipes)
+		return true;
+	if (fstatfs(fd, &fs) < 0 || fs.f_type != PIPEFS_MAGIC)
+		return false;
+	*pipes = st->st_dev;
+	return true;
 }
 
-int stdio_check(int stage, struct fault *fault)
+int stdio_check(int stage, int root, struct fault *fault)
 {
 	static const char *const options[] = {"--input", "--output", "--error"};
 	struct stat st;
+	dev_t pipes = 0;
 
 	for (int fd = 0; fd < 3; fd++) {
 		const char *kind = NULL;
@@ -104,10 +215,68 @@ int stdio_check(int stage, struct fault *fault)
 			kind = "a device";
 		else if (S_ISREG(st.st_mode) && is_of_kernel(fd))
 			kind = "a file of the kernel's";
-		else if ((S_ISREG(st.st_mode) || (S_ISFIFO(st.st_mode) && !is_pipe(fd))) && !is_of_stage(stage, fd))
-			return fault_set(fault, "%s: its path leads through a process, out of what the job sees; name a file", options[fd]);
 		if (kind)
 			return fault_set(fault, "%s: %s of the node is not allowed in a jail; name a file", options[fd], kind);
+		if ((S_ISREG(st.st_mode) || (S_ISFIFO(st.st_mode) && !is_pipe(fd, &st, &pipes))) &&
+		    check_file(stage, root, fd, &st, options[fd], fault) < 0)
+			return -1;
 	}
 	return 0;
+}
+
+/*
+ * Checks one of slurmstepd's own descriptors. Those that Slurm opens for --output and --error are for writing only (io_get_file_flags in
+ * its io.c), and of files that are the user's or that the user can write to. What was opened before the stage, such as its log, is on mounts
+ * that the stage does not have. Returns 0, or -1 with a fault.
+ */
+static int check_own(int stage, int root, int fd, struct fault *fault)
+{
+	static const char option[] = "--output or --error";
+	struct stat st;
+
+	if ((fcntl(fd, F_GETFL) & O_ACCMODE) != O_WRONLY || fstat(fd, &st) < 0)
+		return 0;
+	if (!S_ISREG(st.st_mode) && (!S_ISCHR(st.st_mode) || is_standard(st.st_rdev)))
+		return 0;
+	if ((st.st_uid != geteuid() && !k_may_access(fd, W_OK)) || locate_file(stage, fd) != OF_NODE)
+		return 0;
+	if (S_ISCHR(st.st_mode))
+		return fault_set(fault, "%s: a device of the node is not allowed in a jail; name a file", option);
+	return check_file(stage, root, fd, &st, option, fault);
+}
+
+#define POLLED_MAX 256
+
+/* Checks those of some descriptors that are always ready, as files are: one call for all sockets and pipes. Returns 0, or -1 with a fault. */
+static int check_ready(int stage, int root, struct pollfd *list, nfds_t count, struct fault *fault)
+{
+	if (count && poll(list, count, 0) < 0)
+		return fault_set(fault, "cannot check what slurmstepd has opened: %s", strerror(errno));
+	for (nfds_t i = 0; i < count; i++)
+		if ((list[i].revents & POLLIN) && (list[i].revents & POLLOUT) && check_own(stage, root, list[i].fd, fault) < 0)
+			return -1;
+	return 0;
+}
+
+int stdio_check_own(int stage, int root, struct fault *fault)
+{
+	struct pollfd list[POLLED_MAX];
+	nfds_t count = 0;
+	int fds = open_own_proc("fd"), result = 0;
+	DIR *dir = fds < 0 ? NULL : fdopendir(fds);
+	struct dirent *entry;
+
+	if (!dir) {
+		close_fd(&fds);
+		return fault_set(fault, "cannot check what slurmstepd has opened: %s", strerror(errno));
+	}
+	while (result == 0 && (entry = readdir(dir))) {
+		list[count] = (struct pollfd){.fd = atoi(entry->d_name), .events = POLLIN | POLLOUT};
+		if (list[count].fd > 2 && ++count == POLLED_MAX) {
+			result = check_ready(stage, root, list, count, fault);
+			count = 0;
+		}
+	}
+	closedir(dir);
+	return result < 0 ? result : check_ready(stage, root, list, count, fault);
 }

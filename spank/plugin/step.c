@@ -171,10 +171,7 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 	environment_add_jail(sp, jail, fault);
 	if (spec->net)
 		environment_add_net(sp, &step->node, spec->job, fault);
-	if (fault->text[0] || stage_window_open(&step->window, sandbox->stage, fault) < 0)
-		return -1;
-	step->stage_mounts = open_own_proc("mountinfo");
-	return step->stage_mounts < 0 ? fault_set(fault, "cannot read the stage's mounts: %s", strerror(errno)) : 0;
+	return fault->text[0] ? -1 : stage_window_open(&step->window, sandbox->stage, fault);
 }
 
 /* Completes what the step asks for from its options, its jail and Slurm. Returns 0, or -1 with a fault. */

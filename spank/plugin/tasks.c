@@ -42,11 +42,40 @@ static void share_with_jail(struct step *step)
 		open_parents(step);
 }
 
-/* Does what needs root in user_init, which Slurm calls as the user. */
+/*
+ * Opens the mounts of the namespace that this process is in, for the tasks. In the last hook in the stage: another plugin may have copied it
+ * since init_post_opt, which gives all mounts other ids. Returns a descriptor, or -1 with a fault.
+ */
+static int open_mounts(struct fault *fault)
+{
+	int mounts = open_own_proc("mountinfo");
+
+	return mounts < 0 ? fault_set(fault, "cannot read the stage's mounts: %s", strerror(errno)) : mounts;
+}
+
+/*
+ * Checks what Slurm has opened for the user in the stage and keeps, which a batch step has nothing of. A process that is not slurmstepd has a
+ * copy of its descriptors.
+ */
+static void check_stage_files(struct step *step)
+{
+	int mounts = open_mounts(&step->fault);
+
+	if (mounts >= 0 && !step->script[0])
+		stdio_check_own(mounts, step->sandbox.root, &step->fault);
+	if (!stage_window_is_elsewhere(&step->window))
+		step->stage_mounts = mounts;
+	else
+		close_fd(&mounts);
+}
+
+/* Ends the time in the stage, in user_init, which Slurm calls as the user: most of it needs root. */
 static void leave_stage(struct step *step)
 {
 	uid_t user = geteuid();
 
+	if (step_is_jailed(step))
+		check_stage_files(step);
 	if (k_seteuid(0) < 0)
 		fault_set(&step->fault, "cannot become root again: %s", strerror(errno));
 	if (step_is_jailed(step))
@@ -91,6 +120,8 @@ void task_enter(struct step *step)
 	/* Slurm forked the task while what tasks_prepare has begun was in force. */
 	if (!step->asked || (step->sandbox.mnt >= 0 && (!is_in_pid_namespace(&step->sandbox) || !forks_are_in_domain())))
 		fault_set(fault, NODE_UNASKED);
+	if (step_is_jailed(step) && step->stage_mounts < 0)
+		step->stage_mounts = open_mounts(fault); /* slurmstepd has not left the stage: see stage_window_is_elsewhere */
 	/* A task that is to be root there gives up the powers of a root there, too: in task_finish. */
 	if (step_is_jailed(step) && enter_sandbox(&step->sandbox, fault) == 0)
 		(step->sandbox.user < 0 ? confine_apply : confine_begin)(&step->confine, fault);
@@ -102,7 +133,7 @@ void task_finish(struct step *step)
 	if (!step->entered)
 		fault_set(&step->fault, NODE_UNASKED);
 	if (step_is_jailed(step))
-		stdio_check(step->stage_mounts, &step->fault);
+		stdio_check(step->stage_mounts, step->sandbox.root, &step->fault);
 	if (!step->fault.text[0] && step->sandbox.user >= 0 && enter_as_root(&step->sandbox, &step->fault) == 0)
 		confine_finish(&step->confine, &step->fault);
 	if (step_is_jailed(step))
