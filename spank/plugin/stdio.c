@@ -177,9 +177,12 @@ static int check_file(int stage, int root, int fd, const struct stat *st, const 
 		return 0;
 	make_printable(path);
 	if (place == OF_NODE)
-		return fault_set(fault, "%s: the jail does not show %.512s, which is the node's; name a file in your home, in another data directory of the jail or in /tmp",
+		return fault_set(fault, "%s: the jail does not show %.512s, which is the node's; "
+					"name a file in your home, in another data directory of the jail or in /tmp",
 				 option, path[0] ? path : "its file");
-	return fault_set(fault, "%s: its path leads through a process, out of what the job sees; name a file in your home, in another data directory of the jail or in /tmp", option);
+	return fault_set(fault, "%s: its path leads through a process, out of what the job sees; "
+				"name a file in your home, in another data directory of the jail or in /tmp",
+			 option);
 }
 
 /* Reports whether a FIFO is a pipe, which has no path: those of the kernel's are all on one file system. */

@@ -71,7 +71,6 @@ func TestStdinOfTheNode(t *testing.T) {
 	s.writeOnNode(t, "/srv/jails/closed/var/tmp/kept0", []byte("kept\n"))
 	for _, row := range []struct{ path, want string }{
 		{nodeOnly + "secret", notShown},
-		{"/etc/hostname", notShown}, // without a pattern srun opens it: sbatch alone
 		{outside, notShown},
 		{dataLink, notShown},
 		{"/proc/self/root" + nodeOnly + "secret", notShown},
