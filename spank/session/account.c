@@ -117,13 +117,16 @@ int account_read(struct account *account, const struct caller *caller, const str
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return fault_set(fault, "cannot look up the account of user %u: %s", (unsigned)caller->uid, strerror(errno));
 	scoped_fd from = ends[0];
+	scoped_fd to = ends[1];
 	child = caller_fork();
-	if (child == 0)
-		answer_as_caller(caller, ends[1]);
-	close(ends[1]);
 	if (child < 0)
-		why = strerror(errno);
-	else if (receive_answer(&answer, from, child) == 0)
+		return fault_set(fault, "cannot start the session: cannot create a process: %s; end other processes of yours, or "
+					"ask your administrator",
+				 strerror(errno));
+	if (child == 0)
+		answer_as_caller(caller, to);
+	close_fd(&to);
+	if (receive_answer(&answer, from, child) == 0)
 		why = check_answer(&answer, caller->uid);
 	if (why)
 		return fault_set(fault, "cannot find the account of user %u on this node: %s; ask your administrator to run: "

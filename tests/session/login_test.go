@@ -100,7 +100,7 @@ func TestFullProcessTable(t *testing.T) {
 	in := func(most int) harness.Result {
 		return s.Root("sh", "-ec", setup+fmt.Sprintf("echo %d >$g/pids.max; echo 0 >$g/cgroup.procs; exec setpriv --reuid=5001 --regid=5001 --clear-groups %s -c '%s'", most, program, where))
 	}
-	requireRefused(t, "cannot start the session in job ", in(1))
+	requireRefused(t, "cannot start the session: cannot create a process: ", in(1))
 	requireOutput(t, "debian", in(10))
 	r := s.runAsAlice("ulimit -u 1; exec $P -c \"$W\"")
 	assert.NotContains(t, r.Stdout, "NODE", r)
