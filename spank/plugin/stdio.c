@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -198,6 +197,12 @@ static bool is_pipe(int fd, const struct stat *st, dev_t *pipes)
 	return true;
 }
 
+/* Reports whether a descriptor is of a regular file, or of a FIFO that has a path. */
+static bool is_with_path(int fd, const struct stat *st, dev_t *pipes)
+{
+	return S_ISREG(st->st_mode) || (S_ISFIFO(st->st_mode) && !is_pipe(fd, st, pipes));
+}
+
 int stdio_check(int stage, int root, struct fault *fault)
 {
 	static const char *const options[] = {"--input", "--output", "--error"};
@@ -220,66 +225,54 @@ int stdio_check(int stage, int root, struct fault *fault)
 			kind = "a file of the kernel's";
 		if (kind)
 			return fault_set(fault, "%s: %s of the node is not allowed in a jail; name a file", options[fd], kind);
-		if ((S_ISREG(st.st_mode) || (S_ISFIFO(st.st_mode) && !is_pipe(fd, &st, &pipes))) &&
-		    check_file(stage, root, fd, &st, options[fd], fault) < 0)
+		if (is_with_path(fd, &st, &pipes) && check_file(stage, root, fd, &st, options[fd], fault) < 0)
 			return -1;
 	}
 	return 0;
 }
 
 /*
- * Checks one of slurmstepd's own descriptors. Those that Slurm opens for --output and --error are for writing only (io_get_file_flags in
- * its io.c), and of files that are the user's or that the user can write to. What was opened before the stage, such as its log, is on mounts
- * that the stage does not have. Returns 0, or -1 with a fault.
+ * Reports whether Slurm may have opened a descriptor of slurmstepd for the user: for writing only (io_get_file_flags in Slurm's io.c), and a
+ * file that is the user's or that the user can write to. slurmstepd's own log, for example, is neither, unless the user is root.
  */
-static int check_own(int stage, int root, int fd, struct fault *fault)
+static bool is_users_output(int fd, struct stat *st)
+{
+	return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY && fstat(fd, st) == 0 && (st->st_uid == geteuid() || k_may_access(fd, W_OK));
+}
+
+/*
+ * Checks one of slurmstepd's own descriptors, wherever its file lies: other threads of slurmstepd are not in the stage, and a path leads
+ * through them to the node (/proc/self/task/TID/root). Returns 0, or -1 with a fault.
+ */
+static int check_own(int stage, int root, int fd, dev_t *pipes, struct fault *fault)
 {
 	static const char option[] = "--output or --error";
 	struct stat st;
 
-	if ((fcntl(fd, F_GETFL) & O_ACCMODE) != O_WRONLY || fstat(fd, &st) < 0)
+	if (!is_users_output(fd, &st))
 		return 0;
-	if (!S_ISREG(st.st_mode) && (!S_ISCHR(st.st_mode) || is_standard(st.st_rdev)))
+	/* In a job of root's the log of slurmstepd may be the user's, too; root needs no way through another thread to the node. */
+	if (geteuid() == 0 && is_with_path(fd, &st, pipes) && locate_file(stage, fd) == OF_OTHERS)
 		return 0;
-	if ((st.st_uid != geteuid() && !k_may_access(fd, W_OK)) || locate_file(stage, fd) != OF_NODE)
-		return 0;
-	if (S_ISCHR(st.st_mode))
+	if (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && !is_standard(st.st_rdev)))
 		return fault_set(fault, "%s: a device of the node is not allowed in a jail; name a file", option);
-	return check_file(stage, root, fd, &st, option, fault);
-}
-
-#define POLLED_MAX 256
-
-/* Checks those of some descriptors that are always ready, as files are: one call for all sockets and pipes. Returns 0, or -1 with a fault. */
-static int check_ready(int stage, int root, struct pollfd *list, nfds_t count, struct fault *fault)
-{
-	if (count && poll(list, count, 0) < 0)
-		return fault_set(fault, "cannot check what slurmstepd has opened: %s", strerror(errno));
-	for (nfds_t i = 0; i < count; i++)
-		if ((list[i].revents & POLLIN) && (list[i].revents & POLLOUT) && check_own(stage, root, list[i].fd, fault) < 0)
-			return -1;
-	return 0;
+	return is_with_path(fd, &st, pipes) ? check_file(stage, root, fd, &st, option, fault) : 0;
 }
 
 int stdio_check_own(int stage, int root, struct fault *fault)
 {
-	struct pollfd list[POLLED_MAX];
-	nfds_t count = 0;
 	int fds = open_own_proc("fd"), result = 0;
 	DIR *dir = fds < 0 ? NULL : fdopendir(fds);
 	struct dirent *entry;
+	dev_t pipes = 0;
 
 	if (!dir) {
 		close_fd(&fds);
 		return fault_set(fault, "cannot check what slurmstepd has opened: %s", strerror(errno));
 	}
-	while (result == 0 && (entry = readdir(dir))) {
-		list[count] = (struct pollfd){.fd = atoi(entry->d_name), .events = POLLIN | POLLOUT};
-		if (list[count].fd > 2 && ++count == POLLED_MAX) {
-			result = check_ready(stage, root, list, count, fault);
-			count = 0;
-		}
-	}
+	while (result == 0 && (entry = readdir(dir)))
+		if (atoi(entry->d_name) > 2)
+			result = check_own(stage, root, atoi(entry->d_name), &pipes, fault);
 	closedir(dir);
-	return result < 0 ? result : check_ready(stage, root, list, count, fault);
+	return result;
 }

@@ -4,13 +4,17 @@ package escape_test
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/tests/harness"
 )
@@ -217,4 +221,49 @@ mounts = [{source = "/opt/shared", destination = "/opt/shared"}, {source = "/opt
 			assert.Equal(t, row.shown, strings.Contains(r.Stdout+string(text), "ran"), "%s: %s %s", row.option, r, text)
 		}
 	}
+}
+
+// TestOutputToAFIFOOfTheNode: a FIFO of the node gets the output of no task, neither from the task nor from slurmstepd.
+func TestOutputToAFIFOOfTheNode(t *testing.T) {
+	s := sharedSite(t)
+	s.makeOpenDirs(t)
+	r := s.Root("sh", "-c", "mkfifo -m 622 "+nodeOnly+"fifo0 && chmod 622 "+nodeOnly+"fifo0")
+	require.Zero(t, r.Code, r)
+	// Both ends: opening it does not wait then.
+	reader, err := os.OpenFile(s.Path(nodeOnly+"fifo0"), os.O_RDWR|unix.O_NONBLOCK, 0)
+	require.NoError(t, err)
+	defer reader.Close()
+	for _, label := range []string{"--unbuffered", "--label"} {
+		for _, option := range []string{"--output=", "--error="} {
+			r := s.runStepWithFiles("closed", label, option+nodeOnly+"fifo%t", "sh", "-c", "echo ran; echo ran >&2")
+			require.NoError(t, reader.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+			text, _ := io.ReadAll(reader)
+			assert.NotContains(t, string(text), "ran\n", "%s %s: %s", label, option, r)
+			assert.Contains(t, r.Stderr+string(text), notShown, "%s %s", label, option)
+		}
+	}
+}
+
+// TestOutputThroughAThread: the threads of slurmstepd that are not in the stage have the node's root, and each thread may follow the root of
+// the others, whatever user it acts as. The number of a thread is guessed.
+func TestOutputThroughAThread(t *testing.T) {
+	s := sharedSite(t)
+	s.makeOpenDirs(t)
+	link, out := s.Path("/srv/jails/closed/home/alice/thread0"), s.Path(crashDir+"thread")
+	defer os.Remove(link)
+	opened := 0
+	for ahead := 1; ahead < 100 && opened < 4; ahead++ {
+		pid, err := strconv.Atoi(strings.TrimSpace(s.Run(harness.Alice, "sh", "-c", "echo $$").Stdout))
+		require.NoError(t, err)
+		os.Remove(link)
+		require.NoError(t, os.Symlink(fmt.Sprintf("/proc/self/task/%d/root%sthread", pid+ahead, crashDir), link))
+		r := s.runStepWithFiles("closed", "--label", "--output=/home/alice/thread%t", "echo", "ran")
+		text, err := os.ReadFile(out)
+		if err == nil {
+			opened++
+			assert.NotContains(t, string(text), ": ran", "it was written on the node: %s", r)
+			require.NoError(t, os.Remove(out))
+		}
+	}
+	assert.Greater(t, opened, 1, "of no other thread than the main one was the number guessed")
 }
