@@ -261,6 +261,23 @@ func TestStageShowsOnlyDataOfTheJail(t *testing.T) {
 	}
 }
 
+func TestStageOfAReadonlyRoot(t *testing.T) {
+	c, j := planned(t, planConfig)
+	j.Readonly = true
+	j.Mounts = append(j.Mounts, config.Mount{Destination: "/home/shared", Type: "bind", Source: "/shared", Options: []string{"rbind"}})
+	v, err := Stage(c, j, planFacts())
+	require.NoError(t, err)
+	seen := 0
+	for _, m := range v.Data {
+		if strings.HasPrefix(m.Source, j.Root) {
+			assert.Contains(t, m.Options, "ro", m)
+			seen++
+		}
+	}
+	assert.Positive(t, seen)
+	assert.Contains(t, lines(v), "/home/shared bind /shared rbind,nosuid,nodev,noexec\n", "what is mounted there is as writable as in the jail")
+}
+
 func TestStageKeepsTheHostWhereSlurmNeedsIt(t *testing.T) {
 	c, j := planned(t, strings.Replace(planConfig, `"/var/spool/slurmd"`, `"/data/slurm/spool"`, 1))
 	facts := planFacts()

@@ -168,13 +168,16 @@ func OwnData(j *config.Jail, name string) bool {
 	return !slices.Contains(config.SystemDirs, name) && name != "tmp" && name != "root" && !strings.HasPrefix(name, ".")
 }
 
-// planDataMounts plans the data directories of the jail's root and the jail's mounts below them, so that
-// a path means the same file in both views. A tmpfs or a writable overlay cannot be mounted twice: output
+// planDataMounts plans the data directories of the jail's root, read-only where tasks have the root read-only, and the jail's mounts below
+// them, so that a path means the same file in both views. A tmpfs or a writable overlay cannot be mounted twice: output
 // there needs a task.
 func planDataMounts(c *config.Config, j *config.Jail, dirs []string) []specs.Mount {
 	var mounts []specs.Mount
 	for _, dir := range dirs {
 		m := Bind(dir, "rbind", "nosuid", "nodev")
+		if j.Readonly {
+			m.Options = slices.Insert(m.Options, 1, "ro")
+		}
 		m.Source = filepath.Join(j.Root, dir)
 		mounts = append(mounts, m)
 	}

@@ -267,3 +267,25 @@ func TestOutputThroughAThread(t *testing.T) {
 	}
 	assert.Greater(t, opened, 1, "of no other thread than the main one was the number guessed")
 }
+
+// TestOutputInAReadonlyRoot: a task gets no descriptor to write with to a root that is read-only for it.
+func TestOutputInAReadonlyRoot(t *testing.T) {
+	s := sharedSite(t)
+	const name = "/home/alice/readonly"
+	defer s.removeSeen(name + "0")
+	write := func(label string) string {
+		s.runStepWithFiles("closed", label, "--output="+name+"%t", "echo", "ran")
+		text, _ := os.ReadFile(s.Path("/srv/jails/closed" + name + "0"))
+		s.removeSeen(name + "0")
+		return string(text)
+	}
+	for _, label := range []string{"--unbuffered", "--label"} {
+		assert.Contains(t, write(label), "ran", "control")
+	}
+	s.configure(t, `root = "/srv/jails/closed"`, "root = \"/srv/jails/closed\"\nreadonly = true")
+	for _, label := range []string{"--unbuffered", "--label"} {
+		assert.Empty(t, write(label))
+	}
+	r := s.runStepWithFiles("closed", "--output=/tmp/readonly%t", "cat", "/tmp/readonly0")
+	assert.Zero(t, r.Code, r)
+}
