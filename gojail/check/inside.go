@@ -3,9 +3,7 @@
 package check
 
 import (
-	"debug/elf"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,23 +96,6 @@ func readLinkIn(root int, path string) string {
 func isMissingIn(root int, path string, isMounted func(path string) bool) bool {
 	_, err := node.StatIn(root, path)
 	return err == unix.ENOENT && !isMounted(path) && !isMounted("/usr"+path)
-}
-
-// readInterpreter returns the dynamic linker that a program names, or "" if it names none.
-func readInterpreter(program io.ReaderAt) string {
-	f, err := elf.NewFile(program)
-	if err != nil {
-		return ""
-	}
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP && p.Filesz < contract.PathMax {
-			text := make([]byte, p.Filesz)
-			if _, err := p.ReadAt(text, 0); err == nil {
-				return strings.TrimRight(string(text), "\x00")
-			}
-		}
-	}
-	return ""
 }
 
 // checkLinker warns where a jail lacks the dynamic linker of the node's Slurm: Slurm's commands and

@@ -198,10 +198,9 @@ func checkDriverFile(p *problems, jail string, root int, path string, usersOwn b
 	p.addNote("jail %s: /%s", jail, path)
 }
 
-// isELF reports whether the file of an O_PATH descriptor begins with the ELF magic. It opens
-// the descriptor through /proc/self/fd, so that it cannot be another file.
+// isELF reports whether the file of an O_PATH descriptor begins with the ELF magic.
 func isELF(fd int) bool {
-	file, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
+	file, err := rootpath.ReopenFile(fd, "library")
 	if err != nil {
 		return true // unknown: reported as good
 	}

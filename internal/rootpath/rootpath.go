@@ -100,11 +100,20 @@ func OpenFileInRoot(root int, path string) (*os.File, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, fmt.Errorf("not a regular file")
 	}
-	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
-	if err != nil {
-		return nil, oneline.Cause(err)
+	return ReopenFile(fd, path)
+}
+
+// ReopenFile opens the regular file of a path descriptor for reading. It fails with EAGAIN where a process of the file's owner has a
+// lease on it: open(2) would wait for that, 45 seconds by default, and as often as the owner likes (F_SETLEASE).
+func ReopenFile(at int, name string) (*os.File, error) {
+	fd, err := -1, error(unix.EINTR)
+	for err == unix.EINTR {
+		fd, err = unix.Open(fmt.Sprintf("/proc/self/fd/%d", at), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	}
-	return f, nil
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 // OfDescriptor returns the real path of an open file, as seen from the root of its namespace.
