@@ -14,6 +14,7 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/site"
 	"github.com/gojail/gojail/gojail/subids"
+	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
@@ -54,14 +55,16 @@ func (f Finding) String() string {
 }
 
 // forAdministrator returns the finding as worded for the administrator, without a remedy that the error
-// names already.
+// names already. It is one line: a finding may quote a jail's files, which users write.
 func (f Finding) forAdministrator() Finding {
-	f.Found = ForAdministrator(f.Found)
+	f.Found, f.Remedy = makeLine(ForAdministrator(f.Found)), makeLine(f.Remedy)
 	if strings.Contains(f.Found, f.Remedy) {
 		f.Remedy = ""
 	}
 	return f
 }
+
+func makeLine(text string) string { return oneline.Printable(oneline.Text(text)) }
 
 // forRoot replaces requests to the administrator by instructions.
 var forRoot = strings.NewReplacer(

@@ -52,6 +52,23 @@ func TestShellWithManySections(t *testing.T) {
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<20))
 }
 
+// Names that a user chose neither make a line nor control the terminal.
+func TestFindingsAreLines(t *testing.T) {
+	const hostile = "/x\nOK    kernel: \x1b]0;forged\a\u009b\u202e"
+	n := newGoodNode(t)
+	requireLine := func() {
+		t.Helper()
+		text := n.listFindings()
+		assert.NotContains(t, text, "\n")
+		assert.Contains(t, text, "/x; OK    kernel: ?]0;forged???")
+	}
+	path := n.plantShell(t, formatProgram(elf.Header64{}, elf.PT_INTERP, hostile+"\x00"))
+	requireLine()
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Symlink(hostile, path))
+	requireLine()
+}
+
 // Opening a file waits until the lease of its owner ends (F_SETLEASE).
 func TestShellWithALease(t *testing.T) {
 	n := newGoodNode(t)

@@ -19,6 +19,7 @@ import (
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // initTimeout is how long this node waits for another node that creates the same targets.
@@ -109,7 +110,7 @@ func isConfirmed(cmd *cobra.Command, what string) bool {
 	if _, err := unix.IoctlGetTermios(int(in.Fd()), unix.TCGETS); err != nil {
 		return false
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s; create the mount targets there anyway? [y/N] ", what)
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s; create the mount targets there anyway? [y/N] ", oneline.Printable(what))
 	answer, _ := bufio.NewReader(in).ReadString('\n')
 	return slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer)))
 }

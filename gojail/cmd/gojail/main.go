@@ -18,6 +18,7 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/tomlfile"
 	"github.com/gojail/gojail/netsetup/provision"
 )
@@ -43,7 +44,7 @@ func main() {
 			if strings.HasPrefix(line, "unknown command ") {
 				line += "; see: gojail --help"
 			}
-			fmt.Fprintln(os.Stderr, "gojail:", line)
+			fmt.Fprintln(os.Stderr, "gojail:", oneline.Printable(oneline.Text(line))) // it may quote what users write
 		}
 		os.Exit(1)
 	}
