@@ -212,6 +212,11 @@ bool sandbox_is_of_jail(const char *name, const char *jail)
 	return !jail || (strlen(jail) == sandbox_measure_jail(name) && strncmp(name, jail, strlen(jail)) == 0);
 }
 
+bool job_is_run(const char *job)
+{
+	return strncmp(job, "run-", 4) == 0;
+}
+
 int job_open(const struct node *node, const char *job)
 {
 	char path[GOJAIL_PATH_MAX + 64];

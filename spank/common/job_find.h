@@ -62,6 +62,9 @@ int job_find_net(const char *state, const struct sandbox_spec *spec, struct reco
  */
 void job_forget_ended(const struct node *node, const char *job);
 
+/* Reports whether a name is that of a `gojail run`: one command has its sandbox, which ends with it, and may not have munge's socket at all. */
+bool job_is_run(const char *job);
+
 /* Opens the directory of a job in the state directory. Returns -1 with errno. */
 int job_open(const struct node *node, const char *job);
 

@@ -243,7 +243,7 @@ static int leave_caller(struct fault *fault)
 static int enter_confined(struct sandbox *sandbox, const struct user *user, const struct jail *jail, const struct confine *confine, int proc,
 			  const char *sockets, int *domain, struct fault *fault)
 {
-	if (enter_namespaces(sandbox, fault) < 0 || (*sockets && hide_sockets(proc, fault) < 0) ||
+	if (enter_namespaces(sandbox, fault) < 0 || (*sockets && hide_sockets(proc, job_is_run(library_word("job")), fault) < 0) ||
 	    (strcmp(sockets, "none") == 0 && refuse_sockets(fault) < 0) ||
 	    set_environment(sandbox->user < 0 ? user->uid : 0, jail, fault) < 0 || (jail->scope && domain_enter(domain, fault) < 0))
 		return -1;

@@ -103,12 +103,6 @@ static void refresh_job(const struct node *node, const struct site *site, const 
 	closedir(dir);
 }
 
-/* Reports whether a name is that of a `gojail run`, whose sandbox does not last, and may not have a socket at all. */
-static bool is_run(const char *job)
-{
-	return strncmp(job, "run-", 4) == 0;
-}
-
 static void refresh_all(const struct node *node)
 {
 	char path[GOJAIL_PATH_MAX + 16];
@@ -125,7 +119,7 @@ static void refresh_all(const struct node *node)
 		syslog(LOG_WARNING, "gojail: jobs that are running do not get munge's new socket: %s", fault.text);
 	else
 		while ((entry = readdir(dir)))
-			if (entry->d_name[0] != '.' && !is_run(entry->d_name))
+			if (entry->d_name[0] != '.' && !job_is_run(entry->d_name))
 				refresh_job(node, &site, entry->d_name);
 	site_close(&site);
 	closedir(dir);

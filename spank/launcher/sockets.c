@@ -60,11 +60,11 @@ static int find_sockets(int proc, bool removed)
 	return found;
 }
 
-int hide_sockets(int proc, struct fault *fault)
+int hide_sockets(int proc, bool alone, struct fault *fault)
 {
 	int left = find_sockets(proc, false);
 
-	if (left > 0 && unshare(CLONE_NEWNS) < 0)
+	if (left > 0 && !alone && unshare(CLONE_NEWNS) < 0)
 		left = -1;
 	/* Until none is found: one may have covered another. */
 	for (int attempt = 0; attempt < 8 && left > 0; attempt++)

@@ -226,3 +226,28 @@ func TestSocketIsNotShownLater(t *testing.T) {
 	assert.Contains(t, lines.Text(), held)
 	require.NoError(t, cmd.Wait())
 }
+
+// jailOfSockets is a jail without a PID namespace that shows a socket of the node's.
+const jailOfSockets = `[jail.sockets]
+root = "/srv/jails/open"
+namespaces = []
+[[jail.sockets.mounts]]
+destination = "/mnt/socket"
+source = "/run/munge/munge.socket.2"
+`
+
+// TestRunLeavesNoProcess requires that the end of gojail run is that of all that its command has started, whatever was hidden from that.
+func TestRunLeavesNoProcess(t *testing.T) {
+	s := sharedSite(t)
+	require.NoError(t, os.WriteFile(s.Path("/srv/jails/open/mnt/socket"), nil, 0o644))
+	require.NoError(t, s.WriteConfig(configuration+jailOfSockets))
+	t.Cleanup(func() { require.NoError(t, s.WriteConfig(configuration)) })
+	const leave = `setsid sleep 1207 >/dev/null 2>&1 </dev/null & until grep -q sleep /proc/$!/cmdline; do :; done; grep -c /mnt/socket /proc/self/mountinfo`
+	for _, user := range []string{"root", "nobody"} {
+		l := lend{command: []string{"run", "sockets", "-u", user}}
+		r := s.Root(l.arguments("--", "sh", "-c", leave)...)
+		assert.Equal(t, "0", strings.TrimSpace(r.Stdout), r)
+		assert.Empty(t, s.Find("sleep 1207"), user)
+		s.endProcesses("sleep 1207")
+	}
+}
