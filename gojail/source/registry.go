@@ -111,9 +111,25 @@ type secureTransport struct {
 
 var errInsecure = errors.New("the registry does not offer TLS; if the network is trusted, give --insecure")
 
+// redirectsMax is the limit of redirects of one request. Package http has the same one for clients that do not check redirects
+// themselves, as the library's do.
+const redirectsMax = 10
+
+// countRedirects returns the number of redirects that led to a request.
+func countRedirects(request *http.Request) (n int) {
+	for request.Response != nil && request.Response.Request != nil {
+		request = request.Response.Request
+		n++
+	}
+	return n
+}
+
 func (t *secureTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Scheme != "https" && !t.insecure && (t.named || !isLoopback(request.URL.Hostname())) {
 		return nil, errInsecure
+	}
+	if countRedirects(request) > redirectsMax {
+		return nil, fmt.Errorf("the registry has redirected the request more than %d times", redirectsMax)
 	}
 	return t.RoundTripper.RoundTrip(request)
 }

@@ -97,6 +97,29 @@ func TestRegistryThatLies(t *testing.T) {
 	require.ErrorContains(t, err, "cannot get "+host+"/hpc/debian@"+goodDigest.String())
 }
 
+// TestRegistryThatRedirectsForEver: neither requests nor memory grow without a limit.
+func TestRegistryThatRedirectsForEver(t *testing.T) {
+	for _, part := range []string{"/manifests/", "/blobs/", "/v2/"} {
+		var requests atomic.Int32
+		image, _ := sourcetest.Registry{}.Start(t, sourcetest.Image(t, []string{"a=1"}))
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			to := "http://" + image + r.URL.Path
+			if strings.Contains(r.URL.Path, part) {
+				to = r.URL.Path
+				if requests.Add(1) > 1000 {
+					to = "http://" + image + "/"
+				}
+			}
+			http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+		}))
+		_, host, _ := strings.Cut(server.URL, "://")
+		_, _, err := readNames(t, "docker://"+host+"/hpc/debian:13", Options{})
+		server.Close()
+		require.ErrorContains(t, err, "redirect", part)
+		assert.Less(t, requests.Load(), int32(100), part)
+	}
+}
+
 // TestRegistryWithALargeConfiguration: the manifest's sizes are those that the registry chooses.
 func TestRegistryWithALargeConfiguration(t *testing.T) {
 	for _, size := range []int64{-1, documentMax + 1, 100e9} {
