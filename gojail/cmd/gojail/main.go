@@ -37,17 +37,26 @@ func main() {
 	case errors.As(err, &code):
 		os.Exit(int(code))
 	default:
-		for _, line := range tomlfile.List(err) {
-			if os.Geteuid() == 0 {
-				line = check.ForAdministrator(line)
-			}
-			if strings.HasPrefix(line, "unknown command ") {
-				line += "; see: gojail --help"
-			}
-			fmt.Fprintln(os.Stderr, "gojail:", oneline.Printable(oneline.Text(line))) // it may quote what users write
+		for _, line := range formatError(err) {
+			fmt.Fprintln(os.Stderr, "gojail:", line)
 		}
 		os.Exit(1)
 	}
+}
+
+// formatError returns an error as lines for a terminal. It may quote names that users have chosen, or the answer of a registry.
+func formatError(err error) (lines []string) {
+	for _, line := range tomlfile.List(err) {
+		if os.Geteuid() == 0 {
+			line = check.ForAdministrator(line)
+		}
+		if strings.HasPrefix(line, "unknown command ") {
+			line = strings.Replace(line, "\n\nDid you mean this?\n", "; similar:", 1) // cobra's findSuggestions
+			line = strings.Join(strings.Fields(line), " ") + "; see: gojail --help"
+		}
+		lines = append(lines, oneline.Printable(oneline.Text(line)))
+	}
+	return lines
 }
 
 // localNode holds the paths and names that the global flags give.

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -253,4 +254,13 @@ func TestVersion(t *testing.T) {
 	out, err := s.gojail("--version")
 	require.NoError(t, err)
 	assert.Contains(t, out, "gojail "+version.Text()+", contract ")
+}
+
+// TestErrorsDoNotControlTheTerminal: an error may quote names of users' files, or what a registry answers.
+func TestErrorsDoNotControlTheTerminal(t *testing.T) {
+	err := fmt.Errorf("jail a has a link to %s", "x\x1b]0;title\a\nOK\u009b")
+	assert.Equal(t, []string{"jail a has a link to x?]0;title?; OK?"}, formatError(err))
+	root := newCommand(&localNode{})
+	root.SetArgs([]string{"vfx"})
+	assert.Equal(t, []string{`unknown command "vfx" for "gojail"; similar: vf; see: gojail --help`}, formatError(root.Execute()))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/drain"
 	"github.com/gojail/gojail/healthcheck/report"
 	"github.com/gojail/gojail/healthcheck/run"
+	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/procfs"
 	"github.com/gojail/gojail/internal/version"
 )
@@ -37,7 +38,7 @@ func main() {
 	n.supervised = !n.controlled
 	exit := exitCode(0)
 	if err := newRootCommand(n).Execute(); err != nil && !errors.As(err, &exit) {
-		fmt.Fprintln(os.Stderr, "gojail-healthcheck:", err)
+		fmt.Fprintln(os.Stderr, "gojail-healthcheck:", oneline.Printable(oneline.Text(err.Error())))
 		exit = exitUnknown
 	}
 	if n.controlled {
