@@ -30,6 +30,7 @@ const (
 	filesReserve   = 100
 	nobody         = 65534
 	trashPatience  = 30 * time.Minute // the limit of a process that empties the trash (CLEAN_MS of spank/common/clean.h)
+	removalMost    = 12 * time.Hour   // the removal of as many files as one job may leave
 )
 
 // checkScratch checks the directory that holds every job's /tmp.
@@ -103,7 +104,8 @@ func (c *checker) explainFullScratch() (users bool, who, remedy string) {
 	if process := c.findUsersProcess(); process != "" {
 		return true, "a user's process runs here, which may have open files there: " + process, "end it"
 	}
-	if oldest := sandbox.FindOldestTrash(c.config.Scratch); !oldest.IsZero() && time.Since(oldest) <= trashPatience {
+	// One job can leave more files than are removed within trashPatience. The ends of later jobs go on with them.
+	if oldest := sandbox.FindOldestTrash(c.config.Scratch); !oldest.IsZero() && time.Since(oldest) <= removalMost {
 		return true, "the files of jobs that have ended are being removed", "wait for that"
 	}
 	for name, j := range c.config.Jails {

@@ -76,8 +76,9 @@ func TestFullScratch(t *testing.T) {
 			require.NoError(t, os.MkdirAll(n.State+"/ended", 0o700))
 			n.writeFile(t, "state/ended/12", "", 0o600)
 		}, true, idle},
-		"files that are being removed": {"", func(t *testing.T, n *checkedNode) { n.addTrash(t, time.Minute) }, false, "the files of jobs that have ended are being removed; wait"},
-		"files that are not removed":   {"", func(t *testing.T, n *checkedNode) { n.addTrash(t, time.Hour) }, true, idle},
+		"files that are being removed":   {"", func(t *testing.T, n *checkedNode) { n.addTrash(t, time.Minute) }, false, "the files of jobs that have ended are being removed; wait"},
+		"files that are not removed yet": {"", func(t *testing.T, n *checkedNode) { n.addTrash(t, time.Hour) }, false, "the files of jobs that have ended are being removed; wait"},
+		"files that are not removed":     {"", func(t *testing.T, n *checkedNode) { n.addTrash(t, 13*time.Hour) }, true, idle},
 		"directories of local": {"", func(t *testing.T, n *checkedNode) { n.configure(t, "local = [\"/var/tmp\"]\n") }, false,
 			"users may have filled the directories of local of jail a"},
 		"a mount of the jail beside it": {"", func(t *testing.T, n *checkedNode) {
