@@ -13,6 +13,8 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/imagefile"
 	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/trusted"
 )
 
 // ErrEmptyRoot is the only fault of a root that users of the jail can cause in it.
@@ -41,14 +43,14 @@ func CloneJail(j *config.Jail) (int, error) {
 
 // openRoot opens a jail's root, and reports whether that is a detached mount.
 func openRoot(j *config.Jail) (root int, mounted bool, err error) {
-	// O_DIRECTORY triggers an automount.
-	root, err = unix.Open(j.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	root, err = openDirectory(j.Root)
 	switch {
 	case err == unix.ENOENT:
 		err = fmt.Errorf("jail root %s does not exist", j.Root)
 	case err == unix.ENOTDIR:
 		root, err = mountImage(j)
 		mounted = true
+	case errors.As(err, new(*foreignLinkError)):
 	case err != nil:
 		err = fmt.Errorf("cannot open jail root %s: %w", j.Root, err)
 	}
@@ -56,6 +58,33 @@ func openRoot(j *config.Jail) (root int, mounted bool, err error) {
 		return -1, false, err
 	}
 	return root, mounted, nil
+}
+
+// foreignLinkError reports that users could choose where the path of a root leads.
+type foreignLinkError struct {
+	path string
+	why  error
+}
+
+func (e *foreignLinkError) Error() string {
+	return fmt.Sprintf("jail root %s is reached by a symbolic link that users can exchange: %v", e.path, e.why)
+}
+
+// squashed is the owner of root's files on storage that squashes root, nobody (exports(5)).
+const squashed = 65534
+
+// openDirectory opens the directory of a root. It follows symbolic links only if nobody but root can make them: a user who owns
+// a directory above the root could otherwise make a job's root of any directory, such as another jail or the node's root.
+func openDirectory(path string) (int, error) {
+	const flags = unix.O_PATH | unix.O_DIRECTORY // the latter triggers an automount
+	root, err := rootpath.Open(unix.AT_FDCWD, path, flags, unix.RESOLVE_NO_SYMLINKS)
+	if err != unix.ELOOP {
+		return root, err
+	}
+	if why := trusted.Parents(path); why != nil && trusted.ParentsOf(path, squashed) != nil {
+		return -1, &foreignLinkError{path, why}
+	}
+	return unix.Open(path, flags|unix.O_CLOEXEC, 0)
 }
 
 func mountImage(j *config.Jail) (int, error) {
