@@ -17,7 +17,6 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
 	"github.com/gojail/gojail/internal/filelock"
-	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
@@ -61,7 +60,7 @@ func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.T
 		return nil, fmt.Errorf("jail %s: %s is an image and lacks %d mount targets, such as the %s; %s",
 			j.Name, j.Root, len(missing), missing[0], Remedy(j.Name, true))
 	}
-	lock, err := lockRoot(j, deadline)
+	lock, err := lockRoot(j, root, deadline)
 	if err != nil {
 		return nil, err
 	}
@@ -76,13 +75,14 @@ func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.T
 	return made, nil
 }
 
-// lockRoot takes the lock that nodes take before they create targets in a jail's root.
-func lockRoot(j *config.Jail, deadline time.Time) (*os.File, error) {
+// lockRoot takes the lock that nodes take before they create targets in a jail's open root. The path may lead elsewhere by now.
+func lockRoot(j *config.Jail, root int, deadline time.Time) (*os.File, error) {
 	path := filepath.Join(j.Root, contract.RootLock)
-	file, err := filelock.Open(path)
+	fd, err := unix.Openat(root, contract.RootLock, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return nil, explainWriteError(j, "create the file /"+contract.RootLock, oneline.Cause(err))
+		return nil, explainWriteError(j, "create the file /"+contract.RootLock, err)
 	}
+	file := os.NewFile(uintptr(fd), path)
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
 	if err := filelock.WaitFile(ctx, file); err != nil {

@@ -95,6 +95,22 @@ func TestMissingTargetsRefusesTheWrongKind(t *testing.T) {
 	assert.ErrorContains(t, err, "mount target /tmp in "+j.Root+" must be a directory")
 }
 
+// TestLockRootWhileThePathChanges: the owner of a directory above the root gets no file created elsewhere.
+func TestLockRootWhileThePathChanges(t *testing.T) {
+	_, j, _ := newEmptyJail(t)
+	root, err := node.OpenJail(j)
+	require.NoError(t, err)
+	defer unix.Close(root)
+	other := t.TempDir()
+	require.NoError(t, os.Rename(j.Root, j.Root+".old"))
+	require.NoError(t, os.Symlink(other, j.Root))
+	lock, err := lockRoot(j, root, time.Now())
+	require.NoError(t, err)
+	defer lock.Close()
+	assert.NoFileExists(t, filepath.Join(other, ".gojail.lock"))
+	assert.FileExists(t, filepath.Join(j.Root+".old", ".gojail.lock"))
+}
+
 func TestMakeTargetsWaitsForAnotherNode(t *testing.T) {
 	c, j, v := newEmptyJail(t)
 	unlock, err := filelock.Lock(filepath.Join(j.Root, ".gojail.lock"), time.Now())
