@@ -3,11 +3,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/gojail/gojail/gojail/config"
@@ -15,7 +11,7 @@ import (
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
-	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/rmtree"
 )
 
 // planTargets returns a function that creates the mount targets of a jail in a new version, for each jail of gojail.toml that
@@ -73,21 +69,13 @@ func makeTargetsIn(c *config.Config, jail *config.Jail, state string) ([]plan.Ta
 	if err != nil {
 		return nil, err
 	}
-	lock := filepath.Join(jail.Root, contract.RootLock)
-	if err := removeFile(lock); err != nil { // one that came with the source
+	until := time.Now().Add(initTimeout)
+	if err := rmtree.Remove(jail.Root, contract.RootLock, until); err != nil { // one that came with the source, of any kind
 		return nil, err
 	}
-	made, err := mount.MakeTargets(c, jail, view, time.Now().Add(initTimeout))
+	made, err := mount.MakeTargets(c, jail, view, until)
 	if err == nil {
-		err = removeFile(lock)
+		err = rmtree.Remove(jail.Root, contract.RootLock, until)
 	}
 	return made, err
-}
-
-// removeFile removes a file if it exists.
-func removeFile(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot remove %s: %w", path, oneline.Cause(err))
-	}
-	return nil
 }

@@ -57,6 +57,19 @@ func (s *testSite) versions(t *testing.T) (list []string, current string) {
 	return list, all.Jails[0].Current
 }
 
+// TestBuildOfATreeWithALock: what is in the place of the lock of gojail init does not keep an image from being a jail.
+func TestBuildOfATreeWithALock(t *testing.T) {
+	s, store := newStoreSite(t)
+	require.NoError(t, os.MkdirAll(s.root+"/.gojail.lock/full", 0o755))
+	archive := filepath.Join(s.dir, "tree.tar")
+	require.NoError(t, exec.Command("tar", "-cf", archive, "-C", s.root, ".").Run())
+	s.must(t, "jail", "build", "debian", "--from", "tar:"+archive)
+	list, _ := s.versions(t)
+	require.Len(t, list, 1)
+	_, err := os.Lstat(filepath.Join(store, "debian/versions", list[0], ".gojail.lock"))
+	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
 func TestJailFromBuildToRemoval(t *testing.T) {
 	s, store := newStoreSite(t)
 	assert.Equal(t, "The store has no jail.\n", s.must(t, "jail", "ls"))
