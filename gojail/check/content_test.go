@@ -149,7 +149,7 @@ func TestCheckTellsWhatUsersCanBringAbout(t *testing.T) {
 			mkdir(t, n.dir+"/disk/state", 0)
 			require.NoError(t, os.Chmod(n.dir+"/disk/state", 0o700))
 			mkdir(t, n.dir+"/disk/scratch", 0)
-			n.State = n.dir + "/disk/state"
+			n.State, n.procIn = n.dir+"/disk/state", n.dir+"/proc" // others may have processes on this machine
 			n.writeFile(t, "gojail.toml", strings.Replace(n.readFile(t, "gojail.toml"), n.dir+"/scratch", n.dir+"/disk/scratch", 1), 0o644)
 		}, "scratch is full (space)", "state is full (space)"},
 	} {
