@@ -153,7 +153,7 @@ func TestNothingOfTheStarterStays(t *testing.T) {
 		}},
 		{"gojail run", func(t *testing.T) {
 			s.endZygotes(t)
-			const run = "exec 9</etc/passwd; exec gojail --node=n1 --state=/run/gojail/%n run debian -- true"
+			const run = "exec 9</etc/passwd; exec gojail --node=n1 --state=/run/gojail/%n run debian -u nobody -- true"
 			r := s.Root("/inherit", "as", "0", "/tmp/keyring", "unshare", "--net", "--ipc", "--uts", "sh", "-c", run)
 			require.Zero(t, r.Code, r)
 		}},
