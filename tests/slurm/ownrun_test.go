@@ -71,7 +71,7 @@ stat -c '%n %a' enroot enroot/deep munge lock screen; ls -d sshd systemd/resolve
 		r := c.Run(harness.Alice, slices.Concat([]string{"srun", "-wn1", "--jail=debian"}, options, []string{"sh", "-c", look})...)
 		requireOutput(t, want, r)
 	}
-	requireOutput(t, want, c.Gojail("n1", "run", "debian", "-u", harness.Alice, "--", "sh", "-c", look))
+	requireOutput(t, want, c.Gojail("n1", "run", "debian", "-u", "nobody", "--", "sh", "-c", look))
 }
 
 // TestRunOfAJailThatUsersWrite: what they write to tmpfiles.d keeps no job from starting.

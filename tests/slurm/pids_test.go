@@ -116,8 +116,8 @@ func TestPIDsOfEachKindOfSandbox(t *testing.T) {
 	} {
 		assert.InDelta(t, first, pids[0], 100, "it goes on where the job's first step was")
 	}
-	r := c.Gojail("n1", "enter", "--sandbox=debian", "--privileged", job, "--", "cat", "/proc/1/comm")
-	requireOutput(t, "gojail-holder", r)
+	holder := "/proc/" + strconv.Itoa(readRecordPid(t, c, "jobs/"+job+"/debian"))
+	requireOutput(t, "gojail-holder\n1", c.Root("sh", "-c", "cat "+holder+"/comm; sed -n 's/^NSpid:.*\t//p' "+holder+"/status"))
 }
 
 // TestPIDsWhereSysIsReadOnly, as in containers.

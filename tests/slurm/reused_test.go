@@ -115,7 +115,7 @@ func TestSandboxOfAnotherUsersJob(t *testing.T) {
 func TestRunWithTheNumberOfAnEarlierRun(t *testing.T) {
 	c := sharedCluster(t)
 	const left = "d=/var/lib/gojail/n1/jobs/run-$$ s=/run/gojail/n1/jobs/run-$$; mkdir -p -m 700 $s $d/tmp; touch $d/tmp/file; chown -R $0 $d; id -u $0 >$s/.uid; ln -s $d $s/.scratch; "
-	for _, user := range []string{"root", harness.Alice} {
+	for _, user := range []string{"root", "nobody"} {
 		for _, last := range []string{"root", harness.Alice} {
 			r := c.Root("sh", "-ec", left+"exec "+harness.Prefix+"/sbin/gojail --node=n1 --state=/run/gojail/%n run debian -u $1 -- ls /tmp", last, user)
 			assert.Zero(t, r.Code, r)

@@ -114,7 +114,7 @@ func TestStuckZygoteOfEachAsk(t *testing.T) {
 			return c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--jail-mount=/data:/mnt", "cat", marker).Stdout
 		},
 		"gojail run": func() string {
-			return c.Gojail("n1", "run", "debian", "-u", harness.Alice, "--", "cat", marker).Stdout
+			return c.Gojail("n1", "run", "debian", "-u", "nobody", "--", "cat", marker).Stdout
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
