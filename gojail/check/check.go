@@ -57,14 +57,12 @@ func (f Finding) String() string {
 // forAdministrator returns the finding as worded for the administrator, without a remedy that the error
 // names already. It is one line: a finding may quote a jail's files, which users write.
 func (f Finding) forAdministrator() Finding {
-	f.Found, f.Remedy = makeLine(ForAdministrator(f.Found)), makeLine(f.Remedy)
+	f.Found, f.Remedy = oneline.Safe(ForAdministrator(f.Found)), oneline.Safe(f.Remedy)
 	if strings.Contains(f.Found, f.Remedy) {
 		f.Remedy = ""
 	}
 	return f
 }
-
-func makeLine(text string) string { return oneline.Printable(oneline.Text(text)) }
 
 // forRoot replaces requests to the administrator by instructions.
 var forRoot = strings.NewReplacer(

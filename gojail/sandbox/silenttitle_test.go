@@ -57,7 +57,7 @@ func init() {
 		}
 		done := make(chan error, 1)
 		go func() {
-			_, err := findStepdProcess("4000000001")
+			_, err := listStepdTitles()
 			done <- err
 		}()
 		select {

@@ -141,12 +141,6 @@ func isAnswering(dir *os.File, name string) bool {
 	return err != unix.ECONNREFUSED && err != unix.ENOENT && err != unix.ENOTSOCK
 }
 
-// findStepdProcess returns JOB.STEP of a slurmstepd of the job, or "".
-func findStepdProcess(job string) (string, error) {
-	titles, err := listStepdTitles()
-	return titles[job], err
-}
-
 // listStepdTitles returns JOB.STEP by job, from the title that slurmstepd sets, "slurmstepd: [JOB.STEP]". A user's
 // process can set the same title, so only root's processes count. The title of another process is not read: that
 // waits while a task of it is in mmap(2) of a file on storage that does not answer.

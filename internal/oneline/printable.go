@@ -8,6 +8,9 @@ import (
 	"unicode/utf8"
 )
 
+// Safe returns a text that may quote what users write as one line for a terminal: Text, made Printable.
+func Safe(text string) string { return Printable(Text(text)) }
+
 // Printable replaces characters by '?' that could break a message into lines, control the terminal that
 // shows it (including C1 controls) or change its direction, and bytes that are not UTF-8. make_printable
 // in spank/common/printable.c does the same in C.

@@ -98,7 +98,7 @@ func passTrees(call *C.struct_gojail_call, trees []mount.Tree) (err error) {
 
 // storeError stores the message in the call, as one line, and returns -1.
 func storeError(call *C.struct_gojail_call, err error) C.int {
-	copyText(call.text[:], oneline.Printable(oneline.Text(err.Error())))
+	copyText(call.text[:], oneline.Safe(err.Error()))
 	return -1
 }
 

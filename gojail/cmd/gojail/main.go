@@ -54,7 +54,7 @@ func formatError(err error) (lines []string) {
 			line = strings.Replace(line, "\n\nDid you mean this?\n", "; similar:", 1) // cobra's findSuggestions
 			line = strings.Join(strings.Fields(line), " ") + "; see: gojail --help"
 		}
-		lines = append(lines, oneline.Printable(oneline.Text(line)))
+		lines = append(lines, oneline.Safe(line))
 	}
 	return lines
 }

@@ -38,7 +38,7 @@ func main() {
 	n.supervised = !n.controlled
 	exit := exitCode(0)
 	if err := newRootCommand(n).Execute(); err != nil && !errors.As(err, &exit) {
-		fmt.Fprintln(os.Stderr, "gojail-healthcheck:", oneline.Printable(oneline.Text(err.Error())))
+		fmt.Fprintln(os.Stderr, "gojail-healthcheck:", oneline.Safe(err.Error()))
 		exit = exitUnknown
 	}
 	if n.controlled {
