@@ -24,7 +24,7 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 BUILD := build
-VERSION := $(shell cat internal/version/VERSION)
+VERSION := $(shell packaging/version)
 
 CFLAGS   ?= -O2 -g
 override CFLAGS   += -std=gnu11 -fPIC -fdata-sections -fvisibility=hidden -fstack-protector-strong -Wall -Wextra -Werror
@@ -40,9 +40,10 @@ LAUNCHER_LDFLAGS := -Wl,-z,now -pie
 
 BRIDGE_PKG := ./spank/bridge
 CLI_PKG    := ./gojail/cmd/gojail
+GO_VERSION  = -X github.com/gojail/gojail/internal/version.text=$(VERSION)
 HEALTH_PKG := ./healthcheck/cmd/gojail-healthcheck
 EXPORTER_PKG := ./exporter/cmd/gojail-exporter
-GO_SRCS     = go.mod go.sum include/gojail.h internal/version/VERSION \
+GO_SRCS     = go.mod go.sum include/gojail.h $(BUILD)/version \
 	$(shell find exporter gojail healthcheck internal netsetup spank -name '*.go' -not -name '*_test.go' 2>/dev/null)
 
 SHIM     := $(BUILD)/lib/gojail/spank_gojail.so
@@ -66,7 +67,7 @@ PROLOG_SRCS    = $(wildcard spank/common/*.c spank/prolog/*.c)
 SESSION_SRCS   = $(wildcard spank/common/*.c spank/session/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
-.PHONY: all help man deps rootfs unit test site pod gpu test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images bench-exporter cluster cluster-down install install-docs uninstall plugins deb rpm fuzz asan clean
+.PHONY: all help man deps rootfs unit test site pod gpu test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images bench-exporter cluster cluster-down install install-docs uninstall plugins deb rpm dist fuzz asan clean
 
 all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) $(EXPORTER) $(MAN) $(GRAFANA) ## build plugin, launcher, Prolog, gojail-session, library, commands, manual pages and dashboards below build/
 	@:
@@ -74,7 +75,14 @@ all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAIL
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-$(SHIM): $(SHIM_SRCS) $(C_HDRS) Makefile internal/version/VERSION
+# Written only when it differs: a commit that changes the version alone links anew.
+$(BUILD)/version: FORCE
+	@mkdir -p $(@D)
+	@[ "$$(cat $@ 2>/dev/null)" = '$(VERSION)' ] || echo '$(VERSION)' >$@
+
+FORCE:
+
+$(SHIM): $(SHIM_SRCS) $(C_HDRS) Makefile $(BUILD)/version
 	@mkdir -p $(@D)
 	@echo '#include <slurm/spank.h>' | $(CC) $(CPPFLAGS) -fsyntax-only -xc - 2>/dev/null || \
 		{ echo "$(CC) finds no slurm/spank.h: install libslurm-dev (of SchedMD: slurm-smd-dev; RPM: slurm-devel), or name its place: make CPPFLAGS=-I/opt/slurm/include"; exit 1; }
@@ -85,18 +93,18 @@ $(SUBMIT): spank/submit/job_submit_gojail.c Makefile | $(SHIM)
 	@echo "building $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) -o $@ $<
 
-$(LAUNCHER): $(LAUNCHER_SRCS) $(C_HDRS) Makefile internal/version/VERSION
+$(LAUNCHER): $(LAUNCHER_SRCS) $(C_HDRS) Makefile $(BUILD)/version
 	@mkdir -p $(@D)
 	@echo "building $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LAUNCHER_LDFLAGS) -o $@ $(LAUNCHER_SRCS) -ldl
 
-$(PROLOG): $(PROLOG_SRCS) $(C_HDRS) Makefile internal/version/VERSION
+$(PROLOG): $(PROLOG_SRCS) $(C_HDRS) Makefile $(BUILD)/version
 	@mkdir -p $(@D)
 	@echo "building $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LAUNCHER_LDFLAGS) -Wl,--gc-sections -ffunction-sections -o $@ $(PROLOG_SRCS)
 
 # Unprivileged here: only make install makes it set-user-ID.
-$(SESSION): $(SESSION_SRCS) $(C_HDRS) Makefile internal/version/VERSION
+$(SESSION): $(SESSION_SRCS) $(C_HDRS) Makefile $(BUILD)/version
 	@mkdir -p $(@D)
 	@echo "building $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LAUNCHER_LDFLAGS) -Wl,--gc-sections -ffunction-sections -o $@ $(SESSION_SRCS)
@@ -105,31 +113,31 @@ $(SESSION): $(SESSION_SRCS) $(C_HDRS) Makefile internal/version/VERSION
 $(LIBRARY): $(GO_SRCS)
 	@mkdir -p $(@D)
 	@echo "building $@"
-	$(Q)$(GO) build -buildmode=c-shared -trimpath -buildvcs=false -ldflags='-buildid= -extldflags=-Wl,--build-id=sha1' -o $@ $(BRIDGE_PKG)
+	$(Q)$(GO) build -buildmode=c-shared -trimpath -buildvcs=false -ldflags='$(GO_VERSION) -buildid= -extldflags=-Wl,--build-id=sha1' -o $@ $(BRIDGE_PKG)
 	@rm -f $(@:.so=.h)
 
 $(CLI): $(GO_SRCS)
 	@mkdir -p $(@D)
 	@echo "building $@"
-	$(Q)$(GO) build -trimpath -buildvcs=false -o $@ $(CLI_PKG)
+	$(Q)$(GO) build -trimpath -buildvcs=false -ldflags='$(GO_VERSION)' -o $@ $(CLI_PKG)
 
 # For users in jails, whatever C library is there. Without cgo it knows /etc/passwd only: it is not for the node.
 $(JAILCLI): $(GO_SRCS)
 	@mkdir -p $(@D)
 	@echo "building $@"
-	$(Q)CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags='-s -w' -o $@ $(CLI_PKG)
+	$(Q)CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags='$(GO_VERSION) -s -w' -o $@ $(CLI_PKG)
 
 # The driver's library has what go-nvml calls only when it is loaded: never bound at the start, as hardened builds are.
 $(HEALTH): $(GO_SRCS)
 	@mkdir -p $(@D)
 	@echo "building $@"
-	$(Q)$(GO) build -trimpath -buildvcs=false -ldflags='-extldflags=-Wl,-z,lazy' -o $@ $(HEALTH_PKG)
+	$(Q)$(GO) build -trimpath -buildvcs=false -ldflags='$(GO_VERSION) -extldflags=-Wl,-z,lazy' -o $@ $(HEALTH_PKG)
 
 # It listens to the network, and is not started for each job.
 $(EXPORTER): $(GO_SRCS)
 	@mkdir -p $(@D)
 	@echo "building $@"
-	$(Q)$(GO) build -buildmode=pie -trimpath -buildvcs=false -o $@ $(EXPORTER_PKG)
+	$(Q)$(GO) build -buildmode=pie -trimpath -buildvcs=false -ldflags='$(GO_VERSION)' -o $@ $(EXPORTER_PKG)
 
 man: $(MAN) ## the manual pages, below build/man, from --help and the example files
 	@:
@@ -137,7 +145,7 @@ man: $(MAN) ## the manual pages, below build/man, from --help and the example fi
 $(MAN): $(CLI) $(HEALTH) $(EXPORTER) $(wildcard packaging/man/*) $(wildcard *.toml.example) CHANGELOG.md
 	@echo "building $(@D)"
 	$(Q)rm -rf $(@D)
-	$(Q)$(GO) run ./packaging/man $(@D) $(BUILD)/sbin
+	$(Q)$(GO) run -ldflags='$(GO_VERSION)' ./packaging/man $(@D) $(BUILD)/sbin
 
 # No JSON of Grafana is among the sources: it repeats for each panel what packaging/grafana/render.go says once.
 $(GRAFANA): $(wildcard packaging/grafana/*.go)
@@ -317,6 +325,12 @@ deb: all ## packages of Debian below build/package: gojail, and a plugin for eac
 rpm: all ## likewise, RPM
 	@packaging/build rpm $(RELEASE)
 
+dist: ## the sources of the commit as a tarball below build/package, which know their version without git
+	@mkdir -p $(BUILD)/package
+	@version=$$(packaging/version HEAD) && echo "$$version" >$(BUILD)/package/.version && \
+		git archive --prefix="gojail-$$version/" --add-file=$(BUILD)/package/.version -o "$(BUILD)/package/gojail-$$version.tar.gz" HEAD && \
+		rm $(BUILD)/package/.version && echo "$(BUILD)/package/gojail-$$version.tar.gz"
+
 uninstall: ## remove what install put below $(DESTDIR)$(PREFIX)
 	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(JAILCLI)) slurmd-dynamic) \
 		$(addprefix $(DESTDIR)$(docdir)/,README.md CHANGELOG.md SECURITY.md LICENSE gojail.toml.example network.toml.example \
@@ -336,4 +350,4 @@ asan: all ## the shim under ASan and UBSan in a small host program
 	$(GO) test -count=1 -v ./tests/shim
 
 clean: ## remove what was built; the jail in build/cache stays
-	rm -rf $(BUILD)/lib $(BUILD)/sbin $(BUILD)/man $(BUILD)/summary
+	rm -rf $(BUILD)/lib $(BUILD)/sbin $(BUILD)/man $(BUILD)/summary $(BUILD)/version

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version holds the version of gojail, which the file VERSION here says for all parts: this
-// package for the Go programs, the Makefile for the plugin and the packages. A tag vVERSION marks the
-// commit of a release.
+// Package version holds the version of gojail that the Makefile gives to the Go programs, as it does to the plugin and the packages.
+// packaging/version makes it from CHANGELOG.md and the commit.
 package version
 
-import (
-	_ "embed" // of VERSION
-	"strings"
-)
+// text is set by the linker.
+var text = "0.0.0~devel"
 
-//go:embed VERSION
-var file string
-
-// Text returns the version: "0.1.0".
-func Text() string { return strings.TrimSpace(file) }
+// Text returns the version: "0.2.0", "0.2.0~git812.d74b302" of a commit before that release, or "0.0.0~devel" of what the Makefile has not built.
+func Text() string { return text }

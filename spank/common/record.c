@@ -118,6 +118,9 @@ int record_find(int dir, const char *name, struct record *record)
 	return process < 0 ? -1 : 0;
 }
 
+/* What gojail/state/record.go reads, and no more. */
+_Static_assert(sizeof(GOJAIL_RELEASE) - 1 <= 32, "the version is too long for a record");
+
 int record_write(int dir, const char *name, const struct record *record, struct fault *fault)
 {
 	char temporary[GOJAIL_NAME_MAX * 2 + 8], text[128];

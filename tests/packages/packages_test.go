@@ -44,6 +44,7 @@ func copySources() (*sources, error) {
 	}
 	cmd := exec.Command("/bin/bash", "-euo", "pipefail", "-c", `mkdir -p "$1/build"
 { git ls-files -co --exclude-standard 2>/dev/null || find . -path ./build -prune -o -type f -print; } | tar -cf - -T - | tar -xf - -C "$1"
+packaging/version >"$1/.version"
 ln -s "$2" "$1/build/cache"
 make -C "$1" all`, "bash", s.dir, cache)
 	cmd.Dir, cmd.Env = repository, append(os.Environ(), "GOCACHE="+above+"/go")

@@ -85,7 +85,7 @@ func (s *site) upgrade(t *testing.T, meanwhile func()) {
 func TestUpgradeGojail(t *testing.T) {
 	s := sharedSite(t)
 	_, contract := s.n1.versionOf(t)
-	text, err := os.ReadFile(filepath.Join(repository, "internal/version/VERSION"))
+	text, err := os.ReadFile(filepath.Join(repository, "build/version"))
 	require.NoError(t, err)
 	version := strings.TrimSpace(string(text))
 	first := readProcedure(t, "operations.md", "Upgrade gojail")[0]
