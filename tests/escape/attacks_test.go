@@ -74,7 +74,7 @@ func (s *site) judgeHostname(t *testing.T, of map[string]verdict) {
 func requireVerdicts(t *testing.T, r row, all results) {
 	control := all[r.control.name][r.name]
 	if control.word == held && strings.Contains(control.text, "Function not implemented") {
-		return // this kernel has no such system call
+		t.Skip("needs a kernel with this system call: " + control.text)
 	}
 	assert.Equal(t, escaped, control.word, "%s in its control (%s): %s", r.name, r.control.name, control)
 	for _, p := range []place{closedUser, closedSelf, closedRange, closedRoot} {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,7 +90,15 @@ func TestExchangedTmpWhileTasksStart(t *testing.T) {
 	}
 	tmp, link := s.Path(owned+"/tmp"), s.Path(owned+"/link")
 	stop, stopped := make(chan bool), make(chan error)
-	exchange := func() error { return unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE) }
+	var exchanged atomic.Int64
+	exchange := func() error {
+		exchanged.Add(1)
+		return unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE)
+	}
+	launch := func() harness.Job {
+		return s.Batch(harness.Alice, "true", "--jail=owned", "-wn1", "--output=/home/alice/exchanged")
+	}
+	require.Equal(t, "COMPLETED", launch().State, "nobody exchanges anything yet")
 	require.NoError(t, os.Symlink("home", link))
 	go func() {
 		var err error
@@ -111,7 +120,9 @@ func TestExchangedTmpWhileTasksStart(t *testing.T) {
 		require.NoError(t, os.Remove(link))
 	})
 	for range rounds {
-		s.Batch(harness.Alice, "true", "--jail=owned", "-wn1", "--output=/home/alice/exchanged")
+		before := exchanged.Load()
+		assert.NotEmpty(t, launch().ID)
+		assert.Greater(t, exchanged.Load(), before, "while it started")
 		if !assert.Empty(t, s.Drained()) {
 			break
 		}

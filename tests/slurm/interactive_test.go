@@ -75,7 +75,7 @@ func TestWaysIntoARunningJob(t *testing.T) {
 	other, _ := filepath.Glob(c.Path("/usr/lib") + "/security/pam_slurm_adopt.so")
 	modules = append(modules, other...)
 	if len(modules) == 0 {
-		return // this machine's own root, which is not made for the tests; those of the releases have it
+		t.Skip("needs pam_slurm_adopt: make deps")
 	}
 	module := strings.TrimPrefix(modules[0], c.Path("/"))
 	replaceFile(t, c.Path("/etc/pam.d/adopted"), "account required /"+strings.TrimPrefix(module, "/")+" service=adopted nodename=n1\n")

@@ -25,7 +25,7 @@ const pmixPath = "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/pmix2/lib"
 func TestPMIx(t *testing.T) {
 	c := harness.Start(t, jailed)
 	if !strings.Contains(c.Run(harness.Alice, "srun", "--mpi=list").String(), "pmix") {
-		return // "-" in the table of releases: Debian's 26.05 has no mpi/pmix
+		t.Skip("needs Slurm's plugin mpi/pmix, which this Slurm was built without")
 	}
 	program := filepath.Join(t.TempDir(), "pmix")
 	out, err := exec.Command("gcc", "-Wall", "-Werror", "-I/usr/lib/x86_64-linux-gnu/pmix2/include", "-o", program, "testdata/pmix.c", "-ldl").CombinedOutput()

@@ -178,7 +178,7 @@ func TestRangeReplacesLibraries(t *testing.T) {
 		}
 	}
 	if library == "" {
-		return // Slurm's commands need none here that the jail lacks
+		t.Skip("needs a Slurm whose commands have a library that the jail lacks")
 	}
 	t.Cleanup(func() { // a file that is not on the storage of others' jails
 		c.Root("sh", "-c", "rm -f /srv/jails/debian"+library+"; : >/srv/jails/debian"+library)

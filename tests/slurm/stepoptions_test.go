@@ -54,7 +54,7 @@ func TestStepOptions(t *testing.T) {
 // TestAsyncStep: a step that slurmstepd starts for a job, and not srun, is in the job's jail, and so are its files.
 func TestAsyncStep(t *testing.T) {
 	if harness.Release() < "26.05" {
-		return // which has no srun --async
+		t.Skip("needs Slurm 26.05, which has srun --async")
 	}
 	c := harness.Start(t, withStepManager())
 	const output = "/home/alice/async.out"

@@ -118,6 +118,7 @@ func TestRequests(t *testing.T) {
 		assert.Zero(t, row.sumRequests(isGojail), "%s: gojail's own requests: %v", row.name, row)
 		assert.LessOrEqual(t, row.sumRequests(isProber), 2*probeBound, "%s: probes: %v", row.name, row)
 	}
+	assert.Positive(t, slurm.sumRequests(isSlurm), "the trace sees requests: %v", slurm)
 	assert.LessOrEqual(t, rows[0].sumRequests(isSlurm), slurm.sumRequests(isSlurm), "slurmstepd asks no more than without gojail")
 	dropCaches(t)
 	traceRequests(t, "first step, caches cold", step)

@@ -5,19 +5,29 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 )
 
 // secondTries is how many tests of a package may fail and be run once more: a busy machine, and an emulated
 // one still more, now and then loses seconds, and a real Slurm then answers differently.
 const secondTries = 2
 
-// mayRunAgain matches the packages whose tests start a Slurm or a VM. Only they have a second try.
-var mayRunAgain = regexp.MustCompile(`/tests/(session|slurm|escape|storage|vm)(/|$)|/cmd/gojail-healthcheck$`)
+// patience is how long a command may print nothing: each test prints when it begins and when it ends, and none takes as long. What
+// hangs is a failure, whatever time is left.
+var patience = 10 * time.Minute
+
+// mayRunAgain matches the packages whose tests start a Slurm or a VM. Only they have a second try, but for those that hunt races: what
+// escapes once in ten has escaped.
+var mayRunAgain = regexp.MustCompile(`/tests/(slurm|storage|vm)(/|$)|/cmd/gojail-healthcheck$`)
 
 // command is what prints test2json's lines. This package alone decides that a test is run once more; the command's
 // again only says how: again -run PATTERN PACKAGE. Without again, nothing is.
@@ -43,13 +53,20 @@ func (r *run) runTwice(c command) (code int, last string) {
 func (r *run) execute(argv, env []string) (code int, last string) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env, cmd.Stderr = append(os.Environ(), env...), os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err == nil {
-		last = r.readEvents(out)
+		stop := relaySignals(cmd.Process.Pid)
+		defer stop()
+		hung := time.AfterFunc(patience, func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+		last = r.readEvents(heard{out, hung})
 		err = cmd.Wait()
+		if !hung.Stop() {
+			r.broken = append(r.broken, fmt.Sprintf("nothing has begun or ended for %s, killed: %s", patience, strings.Join(r.listUnfinished(), ", ")))
+		}
 	}
 	if err == nil {
 		return 0, last
@@ -62,6 +79,50 @@ func (r *run) execute(argv, env []string) (code int, last string) {
 		r.broken = append(r.broken, fmt.Sprintf("%s: %v: %s", strings.Join(argv, " "), err, last))
 	}
 	return code, last
+}
+
+// relaySignals has what ends this program end a process group that it leads, until stop.
+func relaySignals(group int) (stop func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		for s := range signals {
+			syscall.Kill(-group, s.(syscall.Signal))
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+	}
+}
+
+// heard puts a timer off with each read.
+type heard struct {
+	io.Reader
+	timer *time.Timer
+}
+
+func (h heard) Read(p []byte) (int, error) {
+	n, err := h.Reader.Read(p)
+	if n > 0 && h.timer.Stop() {
+		h.timer.Reset(patience)
+	}
+	return n, err
+}
+
+// listUnfinished returns the tests that have begun and not ended, or else such packages.
+func (r *run) listUnfinished() []string {
+	var tests []string
+	for key := range r.output {
+		if !strings.HasSuffix(key, " ") && !r.parents[key] {
+			tests = append(tests, key)
+		}
+	}
+	if len(tests) == 0 {
+		return slices.Sorted(maps.Keys(r.running))
+	}
+	slices.Sort(tests)
+	return tests
 }
 
 // findFewFailed returns, for each package that has a second try, the failed tests (not their subtests) if

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -67,15 +68,31 @@ func TestNoSecondTry(t *testing.T) {
 			assert.Empty(t, r.again)
 		})
 	}
-	t.Run("of a package that starts no Slurm", func(t *testing.T) {
-		r, code := runAll(module(t, "m", ""))
-		assert.Equal(t, 1, code)
-		assert.Empty(t, r.again)
-	})
+	for _, name := range []string{"m", "m/tests/escape", "m/tests/session"} {
+		t.Run("of "+name, func(t *testing.T) {
+			r, code := runAll(module(t, name, ""))
+			assert.Equal(t, 1, code)
+			assert.Empty(t, r.again)
+		})
+	}
 	_, code := runAll(command{argv: []string{"/nosuch"}})
 	assert.Equal(t, 1, code)
 	_, code = runAll(command{argv: []string{"/bin/sh", "-c", "echo nothing was run; exit 2"}})
 	assert.Equal(t, 1, code)
+}
+
+// TestWhatHangsHasFailed: a test that never ends, of a command that exits with 0 when it is killed, is named.
+func TestWhatHangsHasFailed(t *testing.T) {
+	before := patience
+	t.Cleanup(func() { patience = before })
+	patience = 2 * time.Second
+	r, code := runAll(command{argv: []string{"/bin/sh", "-c", `
+event() { printf '{"Action":"%s","Package":"m","Test":"%s","Output":"x"}\n' "$1" "$2"; }
+event run TestGood; event pass TestGood; event run TestHangs; event output TestHangs; sleep 3600; exit 0`}})
+	assert.Equal(t, 1, code)
+	assert.Contains(t, r.broken, "nothing has begun or ended for 2s, killed: m TestHangs")
+	r, code = runAll(command{argv: []string{"/bin/sh", "-c", `for i in 1 2 3 4 5; do sleep 1; echo '{"Action":"pass","Package":"m","Test":"'$i'"}'; done`}})
+	assert.Zero(t, code, "that takes long, and tells: %v", r.broken)
 }
 
 // TestSecondTryOfAColumn: the script of a column is told which release, also when it runs a test again.

@@ -62,6 +62,12 @@ func TestSummaryExcusesKernels(t *testing.T) {
 	}
 }
 
+func TestSkipOnAnotherRelease(t *testing.T) {
+	t.Setenv(columnVariable, "24.11")
+	assert.False(t, qualifies("needs Slurm 26.05, which has it"))
+	assert.Equal(t, qualifies("needs root"), qualifies("needs Slurm 22.05"), "this release has it")
+}
+
 func TestSummaryFails(t *testing.T) {
 	for name, events := range map[string][]event{
 		"no test at all":               {start, ended},

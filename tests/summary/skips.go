@@ -15,15 +15,19 @@ import (
 
 var (
 	needsLinux      = regexp.MustCompile(`needs Linux (\d+)\.(\d+)`)
+	needsSlurm      = regexp.MustCompile(`needs Slurm (\d+\.\d+)`)
 	needsFileSystem = regexp.MustCompile(`needs the kernel's (\w+)`)
 )
 
 // qualifies reports whether a test that was skipped for that reason had no cause on this machine: Debian,
 // where make deps installs what is missing, and root. Nobody can install an older kernel, a file system that
-// the kernel lacks, or a /tmp outside an overlay.
+// the kernel lacks, a /tmp outside an overlay, or another release of Slurm than the one that the tests are run on.
 func qualifies(reason string) bool {
 	if _, err := os.Stat("/etc/debian_version"); err != nil || os.Geteuid() != 0 {
 		return false
+	}
+	if needs := needsSlurm.FindStringSubmatch(reason); needs != nil {
+		return needs[1] <= findRelease()
 	}
 	var name unix.Utsname
 	var fs unix.Statfs_t
@@ -35,6 +39,15 @@ func qualifies(reason string) bool {
 	}
 	known, err := os.ReadFile("/proc/filesystems")
 	return err != nil || !isExcused(reason, unix.ByteSliceToString(name.Release[:]), fs.Type == unix.OVERLAYFS_SUPER_MAGIC, strings.Fields(string(known)))
+}
+
+// findRelease returns the release of Slurm that the tests are run on, or of this machine, or "".
+func findRelease() string {
+	if release := os.Getenv(columnVariable); release != "" {
+		return release
+	}
+	text, _ := exec.Command("srun", "--version").Output() // "slurm-wlm 22.05.8"
+	return regexp.MustCompile(`\d+\.\d+`).FindString(string(text))
 }
 
 // isExcused reports whether the reason lies in the kernel, or in a /tmp on an overlay.
