@@ -123,9 +123,21 @@ func (c *Cluster) RestartSlurmd(node string) error {
 	return c.StartSlurmd(node)
 }
 
-// NodeState returns the state of a node as sinfo prints it, for example "idle".
+// NodeState returns the state of a node as sinfo prints it, for example "idle". A planned node is idle: backfill keeps it for a job that
+// waits, and says so up to its next cycle, also when that job is gone.
 func (c *Cluster) NodeState(node string) string {
-	return strings.TrimSpace(c.Root("sinfo", "-h", "-n", node, "-o", "%T").Stdout)
+	return strings.Join(c.listStates("-n", node), "\n")
+}
+
+// listStates returns the states of these nodes.
+func (c *Cluster) listStates(which ...string) []string {
+	states := strings.Fields(c.Root(append([]string{"sinfo", "-h", "-o", "%T"}, which...)...).Stdout)
+	for i, state := range states {
+		if state == "planned" {
+			states[i] = "idle"
+		}
+	}
+	return states
 }
 
 // Drained lists every node that is drained or down, with Slurm's reason.
@@ -136,7 +148,7 @@ func (c *Cluster) Drained() string {
 // WaitIdle waits until no node has a job and both accept one; false after Timeout.
 func (c *Cluster) WaitIdle() bool {
 	return Poll(Timeout, func() bool {
-		states := strings.Fields(c.Root("sinfo", "-h", "-N", "-o", "%T").Stdout)
+		states := c.listStates("-N")
 		for _, state := range states {
 			if state != "idle" {
 				return false

@@ -136,7 +136,7 @@ func TestSummaryWithoutSlurmdbd(t *testing.T) {
 	assert.NotZero(t, len(strings.Fields(c.Root("pgrep", "-f", "gojail-launcher ended").Stdout)), "it tries once more, and nobody waits for it")
 	j.Lines(job.ID, "event=ended")
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { return c.Root("pgrep", "-f", "gojail-launcher ended").Code != 0 }))
-	harness.RequireOutput(t, "idle", c.Root("sinfo", "-h", "-n", "n1", "-o", "%t"))
+	assert.Equal(t, "idle", waitForState(c, "n1"), c.Drained())
 }
 
 // TestNetworkOfAJobIsTold: the end of a job with a network says what its rails carried, before they are released. The rail is a veth
