@@ -34,6 +34,9 @@ var shortLines = []string{
 	"[Hardware Error]: event severity: fatal",
 	"NVRM: GPU 0000:9b: fallen off the bus",
 	"nvidia-nvswitch: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 30",
+	"NVRM: Xid (1b:00): 79",
+	"NVRM: fallen off the bus",
+	"NVRM: RmInitAdapter failed!",
 }
 
 // linesOfDrivers are the messages of the kernel's drivers about broken hardware.
@@ -84,6 +87,10 @@ var usersWords = []string{
 	"FILEIN= OUT=lo SRC=0000:0000:0000:0000:0000:0000:0000:0001 DST=0000:0000:0000:0000:0000:0000:0000:0001 LEN=104",
 	"FILEIN=eth0 OUT= ARP HTYPE=1 PTYPE=0x0800 OPCODE=1",
 	"FILEIN=eth0 OUT= MACSRC=00:11:22:33:44:55 MACDST=00:11:22:33:44:55 MACPROTO=88cc",
+	"FILE,mems_allowed=0",
+	"FILE,mems_allowed=0-1,3,oom_memcg=/user.slice,task_memcg=/user.slice,task=NAME,pid=4711,uid=1000",
+	"NVRM: API mismatch: the client 'NAME' (pid 4711)\\x0aNVRM: has the version FILE, but this kernel module has\\x0aNVRM: the version 570.86.15.",
+	"NVRM: Xid (PCI:0000:1b:00): 43, pid=4711, name=NAME, Ch 00000008",
 	"audit: type=1701 audit(1.1:2): comm=\"NAME\" exe=\"FILE\" sig=11",
 }
 
@@ -93,10 +100,14 @@ func TestUsersWordsAreNoDrivers(t *testing.T) {
 		assert.NotEmpty(t, judged(line), line)
 		for _, words := range usersWords {
 			for n := range min(15, len(line)) + 1 {
-				for _, file := range []string{line, line[n:], strings.TrimLeft(line[n:], " :([")} {
-					forged := strings.ReplaceAll(strings.ReplaceAll(words, "NAME", line[:n]), "FILE", file)
-					if got := judged(forged); got != "" {
-						t.Fatalf("%q is taken for: %s", forged, got)
+				for _, file := range []string{line, line[n:], strings.TrimLeft(line[n:], " :(["), `1\x0a` + line, line + `\x0a`} {
+					for _, name := range []string{line[:n], `\x0a` + line[:max(0, n-1)]} {
+						forged := strings.ReplaceAll(strings.ReplaceAll(words, "NAME", name), "FILE", file)
+						for _, l := range parseRecords("4,1,1,-;" + forged + "\n") {
+							if got := judged(l.Text); got != "" && got != "XID 43 on GPU 0000:1b:00" { // of the row itself
+								t.Fatalf("%q is taken for: %s", forged, got)
+							}
+						}
 					}
 				}
 			}
@@ -166,5 +177,6 @@ func faultLog() ([]kernelLine, error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	return readRecords(fd)
+	records, err := readRecords(fd)
+	return joinRecords(records), err
 }

@@ -16,11 +16,19 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// kernelLine is one record of the kernel's log that the kernel itself wrote.
+// kernelLine is one message of the kernel's log that the kernel itself wrote.
 type kernelLine struct {
-	Record int64         // sequence number since boot
+	Record int64         // sequence number since boot of its last record
 	Since  time.Duration // since boot
-	Text   string
+	Text   string        // one line; see joinRecords
+}
+
+// kernelRecord is one record of the kernel's log.
+type kernelRecord struct {
+	kernelLine // Text is as in /dev/kmsg, where the kernel writes control characters and backslashes as \xNN
+	Level      int64
+	Caller     string // task or CPU, "" without CONFIG_PRINTK_CALLER
+	Fragment   bool   // printed with KERN_CONT; see lineJoiner.joinFragment
 }
 
 // facilityKernel is the facility of the kernel's own records. The log can contain many texts of
@@ -50,10 +58,11 @@ func readKernelLog(path string) ([]kernelLine, error) {
 		text, err := os.ReadFile(path)
 		return parseRecords(string(text)), err
 	}
-	all, err := readRecords(fd)
+	records, err := readRecords(fd)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the kernel's log %s: %w", path, err)
 	}
+	all := joinRecords(records)
 	kernelLogOf[path] = all
 	return all, nil
 }
@@ -66,7 +75,7 @@ func isDevice(fd int) bool {
 
 const recordMost = 8192 // the kernel's limit for one record
 
-func readRecords(fd int) (all []kernelLine, err error) {
+func readRecords(fd int) (all []kernelRecord, err error) {
 	record := make([]byte, recordMost)
 	for {
 		n, err := unix.Read(fd, record)
@@ -78,40 +87,44 @@ func readRecords(fd int) (all []kernelLine, err error) {
 		case err != nil:
 			return nil, err
 		}
-		if l, ok := parseRecord(string(record[:n])); ok {
-			all = append(all, l)
+		if r, ok := parseRecord(string(record[:n])); ok {
+			all = append(all, r)
 		}
 	}
 }
 
 func parseRecords(text string) []kernelLine {
-	var all []kernelLine
+	var all []kernelRecord
 	for row := range strings.Lines(text) {
-		if l, ok := parseRecord(row); ok {
-			all = append(all, l)
+		if r, ok := parseRecord(row); ok {
+			all = append(all, r)
 		}
 	}
-	return all
+	return joinRecords(all)
 }
 
-// parseRecord parses "6,1234,567890,-;text"; further lines are properties of the device.
-// Numbers are parsed by hand, since there are thousands of records.
-func parseRecord(record string) (kernelLine, bool) {
+// parseRecord parses "6,1234,567890,-,caller=T12;text"; further lines are properties of the
+// device. Numbers are parsed by hand, since there are thousands of records.
+func parseRecord(record string) (kernelRecord, bool) {
 	head, text, found := strings.Cut(record, ";")
 	if !found {
-		return kernelLine{}, false
+		return kernelRecord{}, false
 	}
 	text, _, _ = strings.Cut(text, "\n")
 	priority, rest, _ := strings.Cut(head, ",")
 	sequence, rest, _ := strings.Cut(rest, ",")
-	stamp, _, _ := strings.Cut(rest, ",")
+	stamp, rest, _ := strings.Cut(rest, ",")
+	flags, rest, _ := strings.Cut(rest, ",")
+	_, caller, _ := strings.Cut(","+rest, ",caller=")
+	caller, _, _ = strings.Cut(caller, ",")
 	level, ok := parseDigits(priority)
 	usec, ok2 := parseDigits(stamp)
 	number, ok3 := parseDigits(sequence)
 	if !ok || !ok2 || !ok3 || level>>3 != facilityKernel {
-		return kernelLine{}, false
+		return kernelRecord{}, false
 	}
-	return kernelLine{number, time.Duration(usec) * time.Microsecond, text}, true
+	line := kernelLine{number, time.Duration(usec) * time.Microsecond, text}
+	return kernelRecord{line, level & 7, caller, flags == "c" || flags == "+"}, true
 }
 
 // userChosen matches a line whose beginning a user may have chosen. The name of a process has
@@ -119,9 +132,11 @@ func parseRecord(record string) (kernelLine, bool) {
 // text about the process: "NAME[PID]: segfault", "NAME (PID): drop_caches", "NAME/PID:", "NAME:
 // page allocation failure", "NAME invoked oom-killer". The line of a logged packet begins with
 // the prefix of the rule, that of a failed mount with its source: the text after these is
-// longer than a name, so that no name can turn such a line into one of a driver.
+// longer than a name, so that no name can turn such a line into one of a driver. A record may
+// begin with the name of a cgroup, in the report of an OOM kill that other CPUs' messages cut.
 var userChosen = regexp.MustCompile(`^(?:[^\\]|\\x[0-9a-f]{2}){0,15}(?:\[\d+\]| \(\d+\)|/\d+|: page allocation failure| invoked oom-killer)` +
-	`|IN=[^ ]* OUT=[^ ]* (?:.*SRC=[0-9a-f.:]+ DST=|ARP HTYPE=|MACSRC=|MACPROTO=)|: Can't (?:open|lookup) blockdev`)
+	`|IN=[^ ]* OUT=[^ ]* (?:.*SRC=[0-9a-f.:]+ DST=|ARP HTYPE=|MACSRC=|MACPROTO=)|: Can't (?:open|lookup) blockdev` +
+	`|,mems_allowed=[0-9-]+(?:,[0-9-]+)*(?:$|,(?:oom_memcg=|global_oom,|task_memcg=))`)
 
 // isUserChosen reports whether a line that looks like a driver's may contain text chosen by a
 // user. It is called for few lines.

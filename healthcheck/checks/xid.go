@@ -27,14 +27,46 @@ var (
 // xidRecovery reports the recovery action that a GPU requires.
 const xidRecovery = 154
 
+// gpuAddress matches a PCI address as drivers print it: domain, bus, device and function, of which
+// the domain and the function may be missing, and the device in the lines of old drivers.
+const gpuAddress = `([0-9a-fA-F]{2,8}:[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2})?(?:\.[0-9a-fA-F])?)`
+
+// xidWhere matches what is between "Xid" and the number: the address, after which a MIG
+// instance may follow ("GPU-I:05 GPU-CI:02"). Nothing needs to follow the number.
+const xidWhere = ` \((?:PCI:)?` + gpuAddress + `(?: [^()]*)?\)[^:]{0,40}: *(\d{1,5})\b`
+
 var (
-	xidLine  = regexp.MustCompile(`^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\)[^:]*: (\d{1,4}), ?(.*)`)
-	sxidLine = regexp.MustCompile(`^nvidia-nvswitch\d*: SXid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\)[^:]*: (\d{1,5}), (Fatal|Non-fatal)`)
+	xidLine  = regexp.MustCompile(`^NVRM: Xid` + xidWhere + `(.*)`)
+	sxidLine = regexp.MustCompile(`^nvidia-nvswitch\d*: SXid` + xidWhere + `[, ]*(.*)`)
 	// The last such word is the driver's: the name of a process may precede it.
 	linkEvent = regexp.MustCompile(`^.*\b(Fatal|Nonfatal) `)
-	// Two forms of the driver's line, which appears without an XID when the bus is dead.
-	offBusLine = regexp.MustCompile(`^NVRM: (?:The NVIDIA GPU |GPU (?:at )?(?:PCI:)?)([0-9a-fA-F:.]{7,16}).{0,60}fallen off the bus`)
+	// Longer than the name of a process, so that the first match is the driver's.
+	recoveryAction = regexp.MustCompile(
+		`GPU recovery action changed from 0x[0-9a-fA-F]+ \([^()]*\) to 0x[0-9a-fA-F]+ \(([^()]*)`)
 )
+
+// gpuEvents are messages of the driver about a GPU without an XID. A GPU that cannot be started
+// is a warning: the driver may succeed the next time, and gpu-count drains if it does not.
+var gpuEvents = []struct {
+	line    *regexp.Regexp // its first group, if any, is the GPU
+	verdict check.Verdict
+	text    string // follows "GPU ADDRESS" or "a GPU"
+}{
+	{regexp.MustCompile(`^NVRM: (?:The NVIDIA GPU |GPU (?:at )?(?:PCI:)?)` + gpuAddress + `\b.{0,200}fallen off the bus`),
+		check.Fail, "has fallen off the bus"},
+	// The end of the same message, whose beginning was overwritten.
+	{regexp.MustCompile(`^NVRM: *(?:\(PCI ID: [0-9a-fA-F:]*\) )?(?:installed in this system has )?fallen off the bus`),
+		check.Fail, "has fallen off the bus"},
+	// XIDs 119 and 120 precede this line, after which most of them are suppressed.
+	{regexp.MustCompile(`^NVRM: Rate limiting GSP RPC error prints for GPU at (?:PCI:)?` + gpuAddress + `\b.*to be reset`),
+		check.Fail, "does not answer its driver"},
+	{regexp.MustCompile(`^NVRM: (?:GPU ` + gpuAddress + `: )?(?:RmInitAdapter|rm_init_adapter(?:\(\d+\))?) failed`),
+		check.Warn, "cannot be started by its driver"},
+	{regexp.MustCompile(`^NVRM: The NVIDIA probe routine failed for \d+ device`),
+		check.Warn, "cannot be started by its driver"},
+	{regexp.MustCompile(`^NVRM: This PCI I/O region assigned to your NVIDIA device is invalid: .*\(PCI:` + gpuAddress),
+		check.Warn, "has an invalid PCI region"},
+}
 
 // xid reports the driver's errors in the kernel's log. They are kept until the node boots,
 // since the log may be overwritten and a GPU does not recover by itself.
@@ -91,7 +123,8 @@ func rememberXID(seen map[string]check.Verdict, text string, policy map[string]s
 	case stable == "":
 		maps.DeleteFunc(seen, func(text string, _ check.Verdict) bool { return strings.Contains(text, " "+gpu) })
 	case lookUpXIDPolicy(stable, policy, verdict) != check.OK:
-		seen[stable] = verdict
+		// Verdicts are OK, Warn and Fail here: a harmless event does not hide an earlier fatal one.
+		seen[stable] = max(seen[stable], verdict)
 	}
 }
 
@@ -102,31 +135,58 @@ func judgeXID(text string) (gpu, stable string, verdict check.Verdict) {
 		return "", "", check.OK
 	}
 	if m := xidLine.FindStringSubmatch(text); m != nil {
-		gpu = trimFunction(m[1])
+		gpu = formatGPU(m[1])
 		code, _ := strconv.Atoi(m[2])
-		stable, verdict = "XID "+m[2]+" on GPU "+gpu, judgeXIDCode(code, m[3])
+		stable, verdict = "XID "+strconv.Itoa(code)+" on GPU "+gpu, judgeXIDCode(code, m[3])
 		if code == xidRecovery && verdict == check.OK {
 			stable = ""
 		}
 		return gpu, stable, verdict
 	}
 	if m := sxidLine.FindStringSubmatch(text); m != nil {
-		gpu, verdict = trimFunction(m[1]), check.Warn
-		if m[3] == "Fatal" {
-			verdict = check.Fail
-		}
-		return gpu, "SXid " + m[2] + " on NVSwitch " + gpu, verdict
+		gpu = formatGPU(m[1])
+		return gpu, "SXid " + m[2] + " on NVSwitch " + gpu, judgeSXID(m[3])
 	}
-	if m := offBusLine.FindStringSubmatch(text); m != nil {
-		gpu = trimFunction(m[1])
-		return gpu, "GPU " + gpu + " has fallen off the bus", check.Fail
+	for _, e := range gpuEvents {
+		m := e.line.FindStringSubmatch(text)
+		switch {
+		case m == nil:
+		case len(m) < 2 || m[1] == "":
+			return "?", "a GPU " + e.text, e.verdict
+		default:
+			gpu = formatGPU(m[1])
+			return gpu, "GPU " + gpu + " " + e.text, e.verdict
+		}
 	}
 	return "", "", check.OK
 }
 
-// trimFunction returns a GPU's address without the function, which not all lines have.
-func trimFunction(pci string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(pci), ":"), ".0")
+// formatGPU returns a GPU's address in one form: with a domain of at least 4 digits, and
+// without the function, which not all lines have. The addresses of old drivers, which lack
+// the device ("0001:00"), remain.
+func formatGPU(pci string) string {
+	pci, _, _ = strings.Cut(strings.ToLower(pci), ".")
+	domain, rest, _ := strings.Cut(pci, ":")
+	switch {
+	case strings.Contains(rest, ":"):
+		domain = strings.TrimLeft(domain, "0")
+		return strings.Repeat("0", max(0, 4-len(domain))) + domain + ":" + rest
+	case len(domain) == 2:
+		return "0000:" + pci
+	}
+	return pci
+}
+
+// judgeSXID returns the verdict of the text after an SXid. Without a severity it is a detail of
+// the line before, or an event of the switch's own controller.
+func judgeSXID(words string) check.Verdict {
+	switch {
+	case strings.HasPrefix(words, "Fatal"), strings.HasSuffix(words, "Shutting Down"):
+		return check.Fail
+	case strings.Contains(words, "isengaged"), strings.Contains(words, "Deactivated"):
+		return check.OK // the end of an event, which has a number of its own
+	}
+	return check.Warn
 }
 
 // judgeXIDCode returns the verdict of an XID.
@@ -150,11 +210,11 @@ func judgeXIDCode(code int, words string) check.Verdict {
 // judgeRecovery parses "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset
 // Required)".
 func judgeRecovery(words string) check.Verdict {
-	at := strings.LastIndex(words, " to ") // the name of a process may precede it and have any words
+	m := recoveryAction.FindStringSubmatch(words)
 	switch {
-	case at < 0:
+	case m == nil:
 		return check.Warn
-	case strings.Contains(words[at:], "(None)"):
+	case m[1] == "None":
 		return check.OK
 	}
 	return check.Fail
