@@ -52,7 +52,7 @@ func newNHCCheck(domain nhc.Domain) checkFunc {
 			ctx, cancel = context.WithDeadline(ctx, at.Add(-time.Until(at)/4))
 			defer cancel()
 		}
-		system := &nhc.System{Proc: h.Roots.Proc, Sys: h.Roots.Sys, Etc: h.Roots.Etc, Now: h.Now, Command: h.Command}
+		system := &nhc.System{Proc: h.Roots.Proc, Sys: h.Roots.Sys, Etc: h.Roots.Etc, Now: h.Now, Command: h.Command, Jobs: jobDevices{h, s}}
 		var p problems
 		answers := map[int]chan *problems{}
 		for i, l := range lines {

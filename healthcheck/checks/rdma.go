@@ -5,6 +5,7 @@ package checks
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,13 +13,17 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/healthcheck/nhc"
 )
 
 // rdmaPort is a port in /sys/class/infiniband.
 type rdmaPort struct {
 	name, dir string // "mlx5_0/1"
 	named     bool   // listed in the configuration
+	vf        bool   // of a VF, which comes and goes with jobs
 }
+
+func (p *rdmaPort) device() string { return filepath.Dir(p.name) }
 
 // rdmaPorts checks the state and rate of ports. A port listed in the configuration must be up;
 // another port that is down is a warning.
@@ -28,13 +33,48 @@ func rdmaPorts(_ context.Context, h *check.Host, s *check.Settings) check.Findin
 		return check.NewFinding(check.NotApplicable, "the node has no RDMA ports of its own and none are configured")
 	}
 	var p problems
+	jobs := jobDevices{h, s}
 	for _, name := range missing {
-		p.addFailure("RDMA port %s does not exist", name)
+		judgeMissingPort(&p, h, jobs, name)
 	}
 	for _, port := range ports {
+		if port.named && port.vf && !port.isUp() && jobs.LeaveDown(port.device()) {
+			p.addNote("%s: a job has it, or it waits for one", port.name)
+			continue
+		}
 		judgePort(&p, port, s.Network.Rate)
 	}
 	return p.buildFinding("all RDMA ports are up")
+}
+
+// judgeMissingPort judges a port of the configuration that the node does not show. A job may have
+// its device; a device without the port is faulty, whoever has it.
+func judgeMissingPort(p *problems, h *check.Host, jobs jobDevices, name string) {
+	device, _, _ := strings.Cut(name, "/")
+	exists := func() bool { return mayExist(filepath.Join(h.Roots.Sys, "class/infiniband", device)) }
+	if !exists() {
+		has, err := jobs.HaveRDMA(device, exists)
+		var remark nhc.Remark
+		switch {
+		case errors.As(err, &remark):
+			p.addWarning("RDMA port %s does not exist: %s", name, remark)
+			return
+		case err != nil:
+			p.addUnknown("cannot determine whether a job has RDMA port %s: %v", name, err)
+			return
+		case has:
+			p.addNote("%s: a job has it", name)
+			return
+		}
+	}
+	p.addFailure("RDMA port %s does not exist", name)
+}
+
+// isUp reports whether the port is certainly up.
+func (p *rdmaPort) isUp() bool {
+	state, _ := readSysText(p.dir, "state")
+	physical, _ := readSysText(p.dir, "phys_state")
+	return strings.HasSuffix(state, ": ACTIVE") && strings.HasSuffix(physical, ": LinkUp")
 }
 
 // judgePort checks one port.
@@ -84,7 +124,7 @@ func findPorts(h *check.Host, s *check.Settings) (ports []rdmaPort, missing []st
 		}
 		isVF := mayExist(filepath.Join(root, device, "device/physfn"))
 		if named || len(s.Network.Ports) == 0 && !isVF {
-			ports = append(ports, rdmaPort{name, dir, named})
+			ports = append(ports, rdmaPort{name, dir, named, isVF})
 		}
 	}
 	for _, want := range s.Network.Ports {
@@ -120,8 +160,8 @@ func rdmaFlaps(_ context.Context, h *check.Host, s *check.Settings) check.Findin
 	var metrics []check.Metric
 	for _, port := range ports {
 		downed, ok := readSysNumber(port.dir, "counters/link_downed")
-		if !ok {
-			continue // VFs and some drivers have no such counter
+		if !ok || port.vf {
+			continue // some drivers have no such counter; the link of a VF goes down with each job
 		}
 		was, known := before[port.name]
 		f := flapState{Downed: downed, At: slices.DeleteFunc(was.At, func(at int64) bool {

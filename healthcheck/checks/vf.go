@@ -9,7 +9,6 @@ import (
 
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/internal/oneline"
-	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/policy"
@@ -72,7 +71,7 @@ func quarantine(_ context.Context, h *check.Host, s *check.Settings) check.Findi
 	if !mayExist(s.Network.Config) {
 		return check.NewFinding(check.NotApplicable, "no policies: %s does not exist", s.Network.Config)
 	}
-	held, err := attach.ListHeld(filepath.Join(newJailNode(h, s).State, "net"))
+	held, err := listHeldVFs(h, s)
 	if err != nil {
 		return check.NewFinding(check.Unknown, "%s", formatLine(err.Error()))
 	}

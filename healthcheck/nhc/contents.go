@@ -73,9 +73,12 @@ func parseFileContents(_ *Line, args []string) (assertion, error) {
 	}
 	file := args[0]
 	want, err := parseMatches(args[1:])
-	return func(ctx context.Context, _ *System) (string, error) {
+	return func(ctx context.Context, system *System) (string, error) {
 		f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 		if err != nil {
+			if has, err := system.isOfJob(file); has || err != nil {
+				return "", err
+			}
 			return fmt.Sprintf("cannot read %s: %v", file, errors.Unwrap(err)), nil
 		}
 		defer f.Close()

@@ -38,6 +38,11 @@ func parseFileStat(_ *Line, args []string) (assertion, error) {
 		for _, file := range files {
 			var st unix.Stat_t
 			if err := unix.Lstat(file, &st); err != nil {
+				if has, err := s.isOfJob(file); err != nil {
+					return "", err
+				} else if has {
+					continue
+				}
 				return fmt.Sprintf("%s: %v", file, err), nil
 			}
 			for _, r := range rules {

@@ -31,13 +31,18 @@ func parseFileTest(_ *Line, args []string) (assertion, error) {
 	if len(flags) == 0 || len(files) == 0 {
 		return nil, errors.New("write at least one test and one file")
 	}
-	return func(context.Context, *System) (string, error) {
+	return func(_ context.Context, s *System) (string, error) {
 		for _, flag := range flags {
 			for _, file := range files {
-				if !testFile(flag[1], file) {
-					if not {
-						return "", nil
-					}
+				if testFile(flag[1], file) {
+					continue
+				}
+				if not {
+					return "", nil
+				}
+				if has, err := s.isOfJob(file); err != nil {
+					return "", err
+				} else if !has {
 					return fmt.Sprintf("test %s %s fails", flag, file), nil
 				}
 			}

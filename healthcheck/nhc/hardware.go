@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -163,45 +165,101 @@ func parseEthernet(_ *Line, args []string) (assertion, error) {
 		return nil, err
 	}
 	return func(_ context.Context, s *System) (string, error) {
-		text, err := os.ReadFile(filepath.Join(s.Proc, "net/dev"))
-		if err != nil {
-			return "", errors.New("cannot list the network devices")
+		found, err := s.hasInterface(args[0])
+		if err == nil && !found && s.Jobs != nil {
+			found, err = s.Jobs.HaveInterface(args[0], func() bool { back, _ := s.hasInterface(args[0]); return back })
 		}
-		for row := range strings.Lines(string(text)) {
-			if name, _, found := strings.Cut(row, ":"); found && strings.TrimSpace(name) == args[0] {
-				return "", nil
-			}
+		if err != nil || found {
+			return "", err
 		}
 		return fmt.Sprintf("network device %s does not exist", args[0]), nil
 	}, nil
 }
 
+// hasInterface reports whether the node's own network namespace has an interface.
+func (s *System) hasInterface(name string) (bool, error) {
+	text, err := os.ReadFile(filepath.Join(s.Proc, "net/dev"))
+	if err != nil {
+		return false, errors.New("cannot list the network devices")
+	}
+	for row := range strings.Lines(string(text)) {
+		if own, _, found := strings.Cut(row, ":"); found && strings.TrimSpace(own) == name {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // parseInfiniBand parses check_hw_ib [RATE [DEVICE:PORT]]: at least one port is up with exactly
-// that rate, in Gbit/s.
+// that rate, in Gbit/s. The named device of a VF need not be up while it is a job's.
 func parseInfiniBand(_ *Line, args []string) (assertion, error) {
 	if err := checkArguments(args, 0, 2); err != nil {
 		return nil, err
 	}
 	args = append(args, "", "")
-	rate, device := args[0], args[1]
+	rate, port := args[0], args[1]
+	device, _, _ := strings.Cut(port, ":")
 	return func(_ context.Context, s *System) (string, error) {
 		if abi := s.readSysWord("class/infiniband_mad/abi_version", 0); abi == "" || abi == "0" {
 			return "the kernel's InfiniBand management (ib_umad) is not loaded", nil
 		}
-		ports, _ := filepath.Glob(filepath.Join(s.Sys, "class/infiniband/*/ports/*"))
-		for _, dir := range ports {
-			name := filepath.Base(filepath.Dir(filepath.Dir(dir)))
-			dir, _ = filepath.Rel(s.Sys, dir)
-			if device != "" && device != name && device != name+":"+filepath.Base(dir) {
-				continue
-			}
-			up := s.readSysWord(dir+"/state", 1) == "ACTIVE" && s.readSysWord(dir+"/phys_state", 1) == "LinkUp"
-			if up && (rate == "" || s.readSysWord(dir+"/rate", 0) == rate) {
+		if s.hasPort(rate, port) {
+			return "", nil
+		}
+		if s.Jobs != nil && device != "" {
+			exists := func() bool { return s.hasRDMA(device) }
+			if !exists() {
+				if has, err := s.Jobs.HaveRDMA(device, exists); has || err != nil {
+					return "", err
+				}
+			} else if s.Jobs.LeaveDown(device) {
 				return "", nil
 			}
 		}
-		return strings.TrimSpace(fmt.Sprintf("no InfiniBand port is up with rate %s %s", rate, device)), nil
+		return strings.TrimSpace(fmt.Sprintf("no InfiniBand port is up with rate %s %s", rate, port)), nil
 	}, nil
+}
+
+// hasPort reports whether an RDMA port is up, has the rate ("": any), and is the wanted one:
+// "mlx5_0", "mlx5_0:1", or "" for any.
+func (s *System) hasPort(rate, want string) bool {
+	ports, _ := filepath.Glob(filepath.Join(s.Sys, "class/infiniband/*/ports/*"))
+	for _, dir := range ports {
+		name := filepath.Base(filepath.Dir(filepath.Dir(dir)))
+		dir, _ = filepath.Rel(s.Sys, dir)
+		if want != "" && want != name && want != name+":"+filepath.Base(dir) {
+			continue
+		}
+		up := s.readSysWord(dir+"/state", 1) == "ACTIVE" && s.readSysWord(dir+"/phys_state", 1) == "LinkUp"
+		if up && (rate == "" || s.readSysWord(dir+"/rate", 0) == rate) {
+			return true
+		}
+	}
+	return false
+}
+
+// deviceFile matches the path of an interface or an RDMA device below /sys, or of a file in it.
+var deviceFile = regexp.MustCompile(`/(net|infiniband)/([^/]+)(?:/|$)`)
+
+// isOfJob reports whether a file is missing because it is of a network interface or an RDMA
+// device that a job has.
+func (s *System) isOfJob(file string) (bool, error) {
+	below, isSys := strings.CutPrefix(filepath.Clean(file), filepath.Clean(s.Sys))
+	m := deviceFile.FindStringSubmatch(below)
+	exists := func() bool { _, err := os.Lstat(file); return !errors.Is(err, fs.ErrNotExist) }
+	switch {
+	case s.Jobs == nil || !isSys || m == nil || exists():
+		return false, nil
+	case m[1] == "net":
+		return s.Jobs.HaveInterface(m[2], exists)
+	}
+	return s.Jobs.HaveRDMA(m[2], exists)
+}
+
+// hasRDMA reports whether the node's own network namespace has an RDMA device.
+func (s *System) hasRDMA(name string) bool {
+	_, err := os.Lstat(filepath.Join(s.Sys, "class/infiniband", filepath.Base(name)))
+	return err == nil
 }
 
 // readSysWord returns one word of a file in /sys, or "".

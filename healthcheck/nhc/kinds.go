@@ -16,11 +16,25 @@ type System struct {
 	// Command runs a program until ctx ends, and returns its standard output. An
 	// *exec.ExitError holds its exit code.
 	Command func(ctx context.Context, name string, args ...string) ([]byte, error)
+	Jobs    Jobs     // nil: no job has a device of the node
 	pings   []string // paths of ping(8), of which the first one owned by root is used; nil: the default paths
 
 	list sync.Once // list of processes, shared by all lines
 	all  []process
 	err  error
+}
+
+// Jobs are the jobs of the node, which may have devices that assertions name. Where a device is
+// not seen, exists looks for it again. A Remark is returned for a device that no job has, and
+// that another check reports.
+type Jobs interface {
+	// HaveInterface reports whether a job has a network interface, or it has come back.
+	HaveInterface(name string, exists func() bool) (bool, error)
+	// HaveRDMA reports the same of an RDMA device.
+	HaveRDMA(name string, exists func() bool) (bool, error)
+	// LeaveDown reports whether an RDMA device that is there may be down: it belongs to a VF that a job has, or
+	// that waits for one.
+	LeaveDown(rdma string) bool
 }
 
 // kind is a check_* of NHC: parse parses its arguments, and may set further fields of the line.

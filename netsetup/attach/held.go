@@ -20,6 +20,11 @@ type HeldVF struct {
 	Job         string // that has it, or had it before the quarantine; "" if its journal is damaged
 	Rail        string // "" if its journal is damaged
 	Quarantined string // reason of the quarantine; "": none
+	Boot        string // in which the job got it; "" if its journal is damaged
+	// Name on the node of its network interface, which is away until the VF is released; "" if its journal is damaged.
+	Interface string
+	// Name of its RDMA device, if that is away as well (exclusive mode); "": it stays, or there is none.
+	RDMA string
 }
 
 // ListHeld returns the VFs that jobs have, and those in quarantine. A VF with a damaged journal is in quarantine. state
@@ -28,7 +33,10 @@ func ListHeld(state string) ([]HeldVF, error) {
 	entries, err := store(state).readHeld()
 	var vfs []HeldVF
 	for _, e := range entries {
-		v := HeldVF{PCI: e.PCI, Job: e.Job, Rail: e.Rail, Quarantined: e.Quarantined}
+		v := HeldVF{PCI: e.PCI, Job: e.Job, Rail: e.Rail, Quarantined: e.Quarantined, Boot: e.Boot, Interface: e.Original.Name}
+		if e.RDMA == config.RDMAExclusive {
+			v.RDMA = e.Original.RDMA
+		}
 		if v.Quarantined != "" && v.Job != "" {
 			v.Quarantined = fmt.Sprintf("after job %s: %s", e.Job, e.Quarantined)
 		}

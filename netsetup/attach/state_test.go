@@ -35,7 +35,17 @@ func TestAHeldVFIsNotGiven(t *testing.T) {
 	requireSame(t, before, n.takeSnapshot())
 	held, err := ListHeld(n.site.State)
 	require.NoError(t, err)
-	assert.Equal(t, []HeldVF{{newCard(0).VFAddress(0), "1", "rail0", ""}, {newCard(0).VFAddress(1), "2", "rail0", ""}}, held)
+	boot, err := procfs.ReadBootID("/proc")
+	require.NoError(t, err)
+	var want []HeldVF
+	for i, id := range []string{"1", "2"} {
+		vf := newCard(0).VFAddress(i)
+		entry, err := store(n.site.State).readEntry(vf)
+		require.NoError(t, err)
+		assert.NotEmpty(t, entry.Original.Name)
+		want = append(want, HeldVF{PCI: vf, Job: id, Rail: "rail0", Boot: boot, Interface: entry.Original.Name})
+	}
+	assert.Equal(t, want, held)
 	networks, problems := ListNetworks(n.site.State)
 	assert.Empty(t, problems)
 	require.Len(t, networks, 2)
