@@ -51,7 +51,7 @@ func checkSettings(s *check.Settings, refuse refusal) error {
 		errs = append(errs, checkAbsolute(refuse, s.GPU.Library, "gpu", "library"))
 	}
 	for _, code := range slices.Sorted(maps.Keys(s.XID)) {
-		if n, err := strconv.ParseUint(code, 10, 16); err != nil || n == 0 || n > 9999 {
+		if n, err := strconv.ParseUint(code, 10, 16); err != nil || n == 0 || n > 9999 || code[0] == '0' {
 			errs = append(errs, refuse(toml.Key{"xid", code}, "write a number from 1 to 9999"))
 		}
 		errs = append(errs, checkChoice(refuse, s.XID[code], []string{"drain", "warn", "ignore"}, "xid", code))

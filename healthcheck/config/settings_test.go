@@ -22,6 +22,7 @@ func TestSettings(t *testing.T) {
 	require.NoError(t, checkSettings(DefaultSettings(), refuse))
 	for want, spoil := range map[string]func(*check.Settings){
 		"xid.79":          func(s *check.Settings) { s.XID = map[string]string{"79": "explode"} },
+		"xid.094":         func(s *check.Settings) { s.XID = map[string]string{"094": "drain"} },
 		"xid.x":           func(s *check.Settings) { s.XID = map[string]string{"x": "warn"} },
 		"filesystem":      func(s *check.Settings) { s.FileSystems = []check.FileSystem{{Path: "home"}} },
 		"filesystem: ful": func(s *check.Settings) { s.FileSystems = []check.FileSystem{{Path: "/home", Full: 101}} },
