@@ -37,6 +37,8 @@ var shortLines = []string{
 	"NVRM: Xid (1b:00): 79",
 	"NVRM: fallen off the bus",
 	"NVRM: RmInitAdapter failed!",
+	"BTRFS info (device a): forced readonly",
+	"md/raid0:md0: Disk failure on a detected, failing array",
 }
 
 // linesOfDrivers are the messages of the kernel's drivers about broken hardware.

@@ -41,12 +41,17 @@ func readBusGPUs(sys string) ([]string, error) {
 			continue
 		}
 		driver, _ := os.Readlink(filepath.Join(dir, "driver"))
-		if strings.HasPrefix(filepath.Base(driver), "vfio") {
-			continue // passed through to a virtual machine
+		if isForVirtualMachines(filepath.Base(driver)) || mayExist(filepath.Join(dir, "physfn")) {
+			continue // VFs of a GPU are vGPUs, and no GPUs of the driver on the node
 		}
 		all = append(all, e.Name())
 	}
 	return all, nil
+}
+
+// isForVirtualMachines reports whether a driver passes a device through to a virtual machine.
+func isForVirtualMachines(driver string) bool {
+	return strings.Contains(driver, "vfio") || driver == "pci-stub" || driver == "pciback" || driver == "xen-pciback"
 }
 
 // hasNoGPUs reports whether the node certainly has no GPUs and none are configured.

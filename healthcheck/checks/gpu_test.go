@@ -87,8 +87,11 @@ func TestBrokenDriver(t *testing.T) {
 	expect(t, once(h, gpuDriver, s), check.Warn, "NVML does not work: cannot load the library libnvidia-ml.so.1; no GPU is configured")
 	s.GPU.Count = 8
 	expect(t, once(h, gpuDriver, s), check.Fail, "NVML does not work: cannot load the library libnvidia-ml.so.1")
-	for i := range 8 { // all are given to virtual machines
-		require.NoError(t, os.Symlink("../../drivers/vfio-pci", fmt.Sprintf("%s/bus/pci/devices/0000:%02x:00.0/driver", h.Roots.Sys, 0x10+i)))
+	for i, link := range []string{"driver vfio-pci", "driver vfio", "driver nvgrace-gpu-vfio-pci", "driver pci-stub", "driver pciback",
+		"driver xen-pciback", "physfn 0000:1b:00.0", "driver vfio_pci"} { // all are given to virtual machines, or are VFs
+		name, target, _ := strings.Cut(link, " ")
+		dir := fmt.Sprintf("%s/bus/pci/devices/0000:%02x:00.0/", h.Roots.Sys, 0x10+i)
+		require.NoError(t, os.Symlink("../"+target, dir+name))
 	}
 	bus, err := readBusGPUs(h.Roots.Sys)
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ package checks
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,10 @@ func TestDefaultRoute(t *testing.T) {
 	expect(t, once(h, defaultRoute, s), check.OK, "")
 	put(t, table, routeHead+routeEth0+routeEth1) // that of the lower metric counts
 	expect(t, once(h, defaultRoute, s), check.Fail, "the default route leads to eth1 instead of eth0")
+	put(t, table, routeHead+strings.Replace(routeEth0, "\t100\t", "\t-1\t", 1)) // the greatest metric
+	expect(t, once(h, defaultRoute, s), check.OK, "")
+	put(t, table, routeHead+strings.Replace(routeEth1, "\t50\t", "\t-1\t", 1)+routeEth0)
+	expect(t, once(h, defaultRoute, s), check.OK, "the default route leads to eth0, which is up")
 	put(t, table, routeHead+routeEth0)
 	put(t, h.Roots.Sys+"/class/net/eth0/operstate", "down\n")
 	expect(t, once(h, defaultRoute, s), check.Fail, "eth0, which has the default route, is down")

@@ -61,9 +61,9 @@ func parseRoutes4(table string) (all []route) {
 			continue
 		}
 		flags, err := strconv.ParseUint(f[3], 16, 32)
-		metric, err2 := strconv.ParseUint(f[6], 10, 32)
+		metric, err2 := strconv.ParseInt(f[6], 10, 64) // printed as a signed number
 		if err == nil && err2 == nil && flags&unix.RTF_UP != 0 && flags&unix.RTF_REJECT == 0 {
-			all = append(all, route{f[0], metric})
+			all = append(all, route{f[0], uint64(uint32(metric))})
 		}
 	}
 	return all
