@@ -38,8 +38,10 @@ const xidWhere = ` \((?:PCI:)?` + gpuAddress + `(?: [^()]*)?\)[^:]{0,40}: *(\d{1
 var (
 	xidLine  = regexp.MustCompile(`^NVRM: Xid` + xidWhere + `(.*)`)
 	sxidLine = regexp.MustCompile(`^nvidia-nvswitch\d*: SXid` + xidWhere + `[, ]*(.*)`)
-	// The last such word is the driver's: the name of a process may precede it.
-	linkEvent = regexp.MustCompile(`^.*\b(Fatal|Nonfatal) `)
+	// Longer than the name of a process, which may precede it: the first match is the driver's.
+	linkEvent = regexp.MustCompile(`\b(Fatal|Nonfatal) +XC\d i\d+ Link `)
+	// In other forms the last such word is the driver's.
+	linkWord = regexp.MustCompile(`^.*\b(Fatal|Nonfatal) `)
 	// Longer than the name of a process, so that the first match is the driver's.
 	recoveryAction = regexp.MustCompile(
 		`GPU recovery action changed from 0x[0-9a-fA-F]+ \([^()]*\) to 0x[0-9a-fA-F]+ \(([^()]*)`)
@@ -52,7 +54,10 @@ var gpuEvents = []struct {
 	verdict check.Verdict
 	text    string // follows "GPU ADDRESS" or "a GPU"
 }{
-	{regexp.MustCompile(`^NVRM: (?:The NVIDIA GPU |GPU (?:at )?(?:PCI:)?)` + gpuAddress + `\b.{0,200}fallen off the bus`),
+	{regexp.MustCompile(`^NVRM: GPU (?:at )?(?:PCI:)?` + gpuAddress + `:?(?: GPU)?(?: has)? fallen off the bus`),
+		check.Fail, "has fallen off the bus"},
+	{regexp.MustCompile(`^NVRM: The NVIDIA GPU ` + gpuAddress +
+		`(?: \(PCI ID: [0-9a-fA-F:]*\)| installed in this system| has)* fallen off the bus`),
 		check.Fail, "has fallen off the bus"},
 	// The end of the same message, whose beginning was overwritten.
 	{regexp.MustCompile(`^NVRM: *(?:\(PCI ID: [0-9a-fA-F:]*\) )?(?:installed in this system has )?fallen off the bus`),
@@ -197,7 +202,11 @@ func judgeXIDCode(code int, words string) check.Verdict {
 	case slices.Contains(xidWarn, code):
 		return check.Warn
 	case slices.Contains(xidByText, code):
-		if m := linkEvent.FindStringSubmatch(words); m != nil && m[1] == "Fatal" {
+		m := linkEvent.FindStringSubmatch(words)
+		if m == nil {
+			m = linkWord.FindStringSubmatch(words)
+		}
+		if m != nil && m[1] == "Fatal" {
 			return check.Fail
 		}
 		return check.Warn
