@@ -46,9 +46,10 @@ func newVFNode(t *testing.T) *vfNode {
 // write writes the journal of the VF.
 func (n *vfNode) write(boot, rdma, quarantine string) {
 	put(n.t, n.s.Jail.State+"/net/vf/"+n.vf+".json", fmt.Sprintf(`{"boot": %q, "job": "7", "netns": 1,
-		"phase": "routes", "rail": "r", "pci": %q, "pf": "0000:86:00.0", "pf_name": "ens1f0", "vf": 0, "name": "net1", "table": 1, "link": "eth",
-		"rdma": %q, "pkey": 0, "ufm": false, "slot": 0, "pools": {}, "original": {"name": "ens1f0v0", "altnames": [], "mac": "",
-		"mtu": 1500, "txqueue": 1000, "rdma": "mlx5_0v0", "knobs": {}}, "quarantined": %q}`, boot, n.vf, rdma, quarantine))
+		"phase": "routes", "rail": "r", "pci": %q, "pf": "0000:86:00.0", "pf_name": "ens1f0", "vf": 0, "name": "net1",
+		"table": 1, "link": "eth", "rdma": %q, "pkey": 0, "ufm": false, "slot": 0, "pools": {},
+		"original": {"name": "ens1f0v0", "altnames": [], "mac": "", "mtu": 1500, "txqueue": 1000, "rdma": "mlx5_0v0",
+		"knobs": {}}, "quarantined": %q}`, boot, n.vf, rdma, quarantine))
 }
 
 // show makes the devices below the PCI devices appear in the classes and in /proc/net/dev, as the kernel does.
@@ -104,14 +105,18 @@ func (n *vfNode) judge() string {
 	n.show()
 	words := []string{"ports " + once(n.h, rdmaPorts, n.s).Verdict.String()}
 	for _, line := range []string{"check_hw_ib '' mlx5_0v0", "check_hw_eth ens1f0v0"} {
-		system := &nhc.System{Proc: n.h.Roots.Proc, Sys: n.h.Roots.Sys, Jobs: jobDevices{n.h, n.s}}
-		l := nhc.Parse("* || "+line, "n1")[0]
-		require.Empty(n.t, l.Problem)
-		p := checkNHCLine(n.t.Context(), &l, system)
 		name := strings.TrimPrefix(strings.Fields(line)[0], "check_hw_")
-		words = append(words, name+" "+p.buildFinding("").Verdict.String())
+		words = append(words, name+" "+n.judgeNHC(line))
 	}
 	return strings.Join(words, ", ")
+}
+
+// judgeNHC returns the verdict of a line of nhc.conf.
+func (n *vfNode) judgeNHC(line string) string {
+	system := &nhc.System{Proc: n.h.Roots.Proc, Sys: n.h.Roots.Sys, Jobs: jobDevices{n.h, n.s}}
+	l := nhc.Parse("* || "+line, "n1")[0]
+	require.Empty(n.t, l.Problem)
+	return checkNHCLine(n.t.Context(), &l, system).buildFinding("").Verdict.String()
 }
 
 // A VF and its RDMA device, by name, wherever they may be.
@@ -169,36 +174,44 @@ func TestNamedDevicesOfJobs(t *testing.T) {
 	}
 }
 
-// Files of devices in /sys, which nhc.conf may name as well.
+// Other lines of nhc.conf that name a device, such as those about files in /sys.
 func TestFilesOfDevicesOfJobs(t *testing.T) {
 	nstest.NeedRoot(t)
 	n := newVFNode(t)
 	n.show()
 	rdma, net := n.tree.Sys+"/class/infiniband/mlx5_0v0", n.tree.DevicePath(n.vf)+"/net/ens1f0v0"
 	other := n.tree.Sys + "/class/infiniband/mlx5_9"
+	for line, want := range map[string]string{ // a port that is down because a job has its VF
+		"check_hw_ib '' mlx5_0v0:1": "ok", "check_hw_ib 400 mlx5_0v0": "ok", "check_hw_ib '' mlx5_0v0:2": "fail",
+	} {
+		n := newVFNode(t)
+		n.write("now", "shared", "")
+		n.setPort("1: DOWN", "3: Disabled", "")
+		n.show()
+		assert.Equal(t, want, n.judgeNHC(line), line)
+		n.setPort("4: ACTIVE", "5: LinkUp", "")
+		if strings.Contains(line, "400") { // another rate is a fault
+			want = "fail"
+		}
+		assert.Equal(t, want, n.judgeNHC(line), line)
+	}
 	lines := []string{"check_file_test -d " + rdma, "check_file_test -e -r " + net + "/flags",
 		"check_file_stat -u 0 " + net, "check_file_contents " + net + "/flags '0x1003'"}
-	judge := func(line string) string {
-		system := &nhc.System{Proc: n.h.Roots.Proc, Sys: n.h.Roots.Sys, Jobs: jobDevices{n.h, n.s}}
-		l := nhc.Parse("* || "+line, "n1")[0]
-		require.Empty(t, l.Problem)
-		return checkNHCLine(t.Context(), &l, system).buildFinding("").Verdict.String()
-	}
 	for _, line := range lines {
-		assert.Equal(t, "ok", judge(line), line)
+		assert.Equal(t, "ok", n.judgeNHC(line), line)
 	}
 	n.tree.MoveToJob(n.vf)
 	n.show()
 	for _, line := range lines {
-		assert.Equal(t, "fail", judge(line), line)
+		assert.Equal(t, "fail", n.judgeNHC(line), line)
 	}
 	n.write("now", "exclusive", "")
 	for _, line := range lines {
-		assert.Equal(t, "ok", judge(line), line)
+		assert.Equal(t, "ok", n.judgeNHC(line), line)
 	}
-	assert.Equal(t, "fail", judge("check_file_test -d "+rdma+" "+other))
-	assert.Equal(t, "fail", judge("check_file_test -d "+n.h.Roots.Etc+"/infiniband/mlx5_0v0"))
-	assert.Equal(t, "ok", judge("check_file_test -! -e "+rdma))
+	assert.Equal(t, "fail", n.judgeNHC("check_file_test -d "+rdma+" "+other))
+	assert.Equal(t, "fail", n.judgeNHC("check_file_test -d "+n.h.Roots.Etc+"/infiniband/mlx5_0v0"))
+	assert.Equal(t, "ok", n.judgeNHC("check_file_test -! -e "+rdma))
 }
 
 // A job that gets the device after the first look, and one that returns it, are seen.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -203,39 +204,51 @@ func parseInfiniBand(_ *Line, args []string) (assertion, error) {
 		if abi := s.readSysWord("class/infiniband_mad/abi_version", 0); abi == "" || abi == "0" {
 			return "the kernel's InfiniBand management (ib_umad) is not loaded", nil
 		}
-		if s.hasPort(rate, port) {
+		if slices.ContainsFunc(s.findPorts(port), func(dir string) bool {
+			return s.isUp(dir) && (rate == "" || s.readSysWord(dir+"/rate", 0) == rate)
+		}) {
 			return "", nil
 		}
-		if s.Jobs != nil && device != "" {
-			exists := func() bool { return s.hasRDMA(device) }
-			if !exists() {
-				if has, err := s.Jobs.HaveRDMA(device, exists); has || err != nil {
-					return "", err
-				}
-			} else if s.Jobs.LeaveDown(device) {
-				return "", nil
+		if device != "" && s.Jobs != nil {
+			if has, err := s.isPortOfJob(device, port); has || err != nil {
+				return "", err
 			}
 		}
 		return strings.TrimSpace(fmt.Sprintf("no InfiniBand port is up with rate %s %s", rate, port)), nil
 	}, nil
 }
 
-// hasPort reports whether an RDMA port is up, has the rate ("": any), and is the wanted one:
-// "mlx5_0", "mlx5_0:1", or "" for any.
-func (s *System) hasPort(rate, want string) bool {
-	ports, _ := filepath.Glob(filepath.Join(s.Sys, "class/infiniband/*/ports/*"))
-	for _, dir := range ports {
+// findPorts returns the directories of the ports of RDMA devices, below Sys: of all, or of the
+// one that is named "mlx5_0" or "mlx5_0:1".
+func (s *System) findPorts(want string) (dirs []string) {
+	all, _ := filepath.Glob(filepath.Join(s.Sys, "class/infiniband/*/ports/*"))
+	for _, dir := range all {
 		name := filepath.Base(filepath.Dir(filepath.Dir(dir)))
 		dir, _ = filepath.Rel(s.Sys, dir)
-		if want != "" && want != name && want != name+":"+filepath.Base(dir) {
-			continue
-		}
-		up := s.readSysWord(dir+"/state", 1) == "ACTIVE" && s.readSysWord(dir+"/phys_state", 1) == "LinkUp"
-		if up && (rate == "" || s.readSysWord(dir+"/rate", 0) == rate) {
-			return true
+		if want == "" || want == name || want == name+":"+filepath.Base(dir) {
+			dirs = append(dirs, dir)
 		}
 	}
-	return false
+	return dirs
+}
+
+// isUp reports whether the port with this directory is up.
+func (s *System) isUp(dir string) bool {
+	return s.readSysWord(dir+"/state", 1) == "ACTIVE" && s.readSysWord(dir+"/phys_state", 1) == "LinkUp"
+}
+
+// isPortOfJob reports whether a job has the RDMA device of a port, or the port is there and down
+// because a job has its VF, or will get it.
+func (s *System) isPortOfJob(device, port string) (bool, error) {
+	exists := func() bool {
+		_, err := os.Lstat(filepath.Join(s.Sys, "class/infiniband", filepath.Base(device)))
+		return err == nil
+	}
+	if !exists() {
+		return s.Jobs.HaveRDMA(device, exists)
+	}
+	ports := s.findPorts(port)
+	return len(ports) > 0 && !slices.ContainsFunc(ports, s.isUp) && s.Jobs.LeaveDown(device), nil
 }
 
 // deviceFile matches the path of an interface or an RDMA device below /sys, or of a file in it.
@@ -254,12 +267,6 @@ func (s *System) isOfJob(file string) (bool, error) {
 		return s.Jobs.HaveInterface(m[2], exists)
 	}
 	return s.Jobs.HaveRDMA(m[2], exists)
-}
-
-// hasRDMA reports whether the node's own network namespace has an RDMA device.
-func (s *System) hasRDMA(name string) bool {
-	_, err := os.Lstat(filepath.Join(s.Sys, "class/infiniband", filepath.Base(name)))
-	return err == nil
 }
 
 // readSysWord returns one word of a file in /sys, or "".
