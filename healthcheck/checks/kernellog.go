@@ -82,10 +82,10 @@ var signs = []sign{
 	{"mlx5_core", regexp.MustCompile(`^mlx5_core ` + pciFunction + `: \w+:\d+:\(pid \d+\): ` +
 		`(?:device's health compromised - reached miss count|Fatal error \d+ detected)`), check.Warn, "failed firmware of"},
 	{"(Fatal)", regexp.MustCompile(`^pcieport ` + pciFunction +
-		`: AER: (?:Multiple )?Uncorrect(?:ed|able) \(Fatal\) error `),
+		`: AER: (?:Multiple )?(?:Uncorrected|Uncorrectable) \(Fatal\) error `),
 		check.Warn, "fatal PCIe errors below"},
 	{"(Fatal)", regexp.MustCompile(`^[\w-]+ ` + pciFunction +
-		`: (?:AER: )?PCIe Bus Error: severity=Uncorrect(?:ed|able) \(Fatal\)`),
+		`: (?:AER: )?PCIe Bus Error: severity=(?:Uncorrected|Uncorrectable) \(Fatal\)`),
 		check.Warn, "fatal PCIe errors of"},
 	{"device recovery failed", regexp.MustCompile(`^pcieport ` + pciFunction + `: AER: device recovery failed`),
 		check.Warn, "fatal PCIe errors below"},
