@@ -67,7 +67,7 @@ PROLOG_SRCS    = $(wildcard spank/common/*.c spank/prolog/*.c)
 SESSION_SRCS   = $(wildcard spank/common/*.c spank/session/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
-.PHONY: all help man deps rootfs unit test site pod gpu test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images bench-exporter cluster cluster-down install install-docs uninstall plugins deb rpm dist fuzz asan clean
+.PHONY: all help man deps rootfs unit test site pod containers gpu test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images bench-exporter cluster cluster-down install install-docs uninstall plugins deb rpm dist fuzz asan clean
 
 all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) $(EXPORTER) $(MAN) $(GRAFANA) ## build plugin, launcher, Prolog, gojail-session, library, commands, manual pages and dashboards below build/
 	@:
@@ -164,7 +164,7 @@ lint: deps ## gofmt, vet, staticcheck, shellcheck, clang-format, spelling, and t
 
 unit: ## what needs neither root nor Slurm, within two minutes
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(gpu|pod|prometheus|session|slurm|escape|shim|site|storage$$|vm)|/spank/bridge') | CI= $(BUILD)/summary
+	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(containers|gpu|pod|prometheus|session|slurm|escape|shim|site|storage$$|vm)|/spank/bridge') | CI= $(BUILD)/summary
 
 # The build comes after deps (Slurm's headers) and the tests after both.
 test: lint ## lint, and everything but the long suites, on a private Slurm
@@ -193,6 +193,7 @@ test-all: ## all of them: every release, in the VM too, with the longest tests t
 	@GOJAIL_SOAK=2000 $(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory test-packages
 	@$(MAKE) --no-print-directory pod
+	@$(MAKE) --no-print-directory containers
 	@$(MAKE) --no-print-directory test-slurm
 	@WHOLE=1 $(MAKE) --no-print-directory test-vm
 
@@ -214,6 +215,12 @@ pod: deps ## slurmd in podman's containers, as Slinky's pods have it, on each RE
 	@$(MAKE) --no-print-directory all
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@$(BUILD)/summary -columns "$(filter-out 22.05,$(RELEASE))" tests/pod/test -run '$(or $(TEST),.)' ./tests/pod
+
+containers: deps ## Podman, bubblewrap and the like in jails, as docs/containers.md says
+	@$(MAKE) --no-print-directory all rootfs
+	@tests/rootfs/make containers podman buildah crun uidmap slirp4netns fuse-overlayfs bubblewrap charliecloud proot squashfuse squashfs-tools busybox-static libcap2-bin ca-certificates
+	@$(GO) build -o $(BUILD)/summary ./tests/summary
+	@set -o pipefail; $(GO) test -json -count=1 ./tests/containers | $(BUILD)/summary
 
 gpu: deps ## jobs in jails on the NVIDIA GPUs of this machine, and the health check of them; RELEASE=24.11: of that release
 	@$(MAKE) --no-print-directory all rootfs

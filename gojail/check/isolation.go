@@ -4,7 +4,6 @@ package check
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strings"
 
@@ -36,11 +35,11 @@ func (c *checker) checkIsolation(j *config.Jail, root int) bool {
 		}
 	}
 	if len(j.Isolation.JailRoot) > 0 {
-		text, err := os.ReadFile("/proc/sys/user/max_user_namespaces") // user_namespaces(7)
-		if err == nil && strings.TrimSpace(string(text)) == "0" {
-			fail("sysctl -w user.max_user_namespaces=65536, or remove jail_root", errors.New("this node does not permit user namespaces"))
+		if argument := findUsernsRefusal(sysctlDir, false); argument != "" {
+			fail("sysctl -w "+argument+", or remove jail_root", errors.New("this node does not permit user namespaces"))
 		}
 	}
+	c.checkContainers(subject, j)
 	if slices.Contains(j.Isolation.JailRoot, "range") {
 		if remedy, err := c.checkRange(j, root); err != nil {
 			fail(remedy, err)

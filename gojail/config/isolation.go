@@ -18,19 +18,20 @@ type Isolation struct {
 	Abstract     string   // AbstractNode or AbstractStep: the abstract Unix sockets that a task can reach
 	NoNewPrivs   bool     // prctl(2), PR_SET_NO_NEW_PRIVS
 	Capabilities []string // the bounding set (capabilities(7)), or AllCapabilities
-	Seccomp      string   // SeccompDefault, None, or the path of a profile
+	Seccomp      string   // SeccompDefault, SeccompContainers, None, or the path of a profile
 	JailRoot     []string // elements of jailRoots: the permitted values of --jail-root
 	KeepProjects bool     // tasks cannot change a file's project, by which a jail of this node has a quota
 }
 
 // Values of the fields of Isolation.
 const (
-	SeccompDefault  = "default"
-	AllCapabilities = "ALL"
-	CgroupsJob      = "job"  // the job's own subtree, at its path
-	CgroupsNode     = "node" // the whole tree
-	AbstractNode    = "node" // all of the task's network namespace
-	AbstractStep    = "step" // only those of the step's tasks (landlock(7), Linux 6.12)
+	SeccompDefault    = "default"
+	SeccompContainers = "containers"
+	AllCapabilities   = "ALL"
+	CgroupsJob        = "job"  // the job's own subtree, at its path
+	CgroupsNode       = "node" // the whole tree
+	AbstractNode      = "node" // all of the task's network namespace
+	AbstractStep      = "step" // only those of the step's tasks (landlock(7), Linux 6.12)
 )
 
 var (
@@ -104,9 +105,9 @@ func (s *source) parseIsolation(j *Jail, f *fileJail) error {
 		return s.refuse(key("jail_root"), `"range" requires no_new_privs = true and "nosuid" among the options: root of the jail could create `+
 			`a set-user-ID file that gives others the node's root`)
 	}
-	if i.Seccomp != SeccompDefault && i.Seccomp != None {
+	if !slices.Contains([]string{SeccompDefault, SeccompContainers, None}, i.Seccomp) {
 		if err := rootpath.CheckClean(i.Seccomp); err != nil {
-			return s.refuse(key("seccomp"), `write "default", "none", or the path of a profile: %v`, err)
+			return s.refuse(key("seccomp"), `write "default", "containers", "none", or the path of a profile: %v`, err)
 		}
 		i.Seccomp = filepath.Clean(i.Seccomp)
 	}

@@ -50,7 +50,7 @@ func TestIsolationRefusals(t *testing.T) {
 		`namespaces = ["pid", "pid"]`:                   `line 4: jail.a.namespaces: duplicate "pid"`,
 		`capabilities = ["CAP_ROOT"]`:                   `unknown value "CAP_ROOT"`,
 		`capabilities = ["ALL", "CAP_KILL"]`:            `write it alone`,
-		`seccomp = "strict"`:                            `line 4: jail.a.seccomp: write "default", "none", or the path of a profile`,
+		`seccomp = "strict"`:                            `line 4: jail.a.seccomp: write "default", "containers", "none", or the path of a profile`,
 		"jail_root = [\"range\"]\nno_new_privs = false": `line 4: jail.a.jail_root: "range" requires no_new_privs = true and "nosuid"`,
 		"jail_root = [\"range\"]\noptions = []":         `"range" requires no_new_privs`,
 		`abstract_sockets = "job"`:                      `line 4: jail.a.abstract_sockets: unknown value "job"; known: node step`,

@@ -28,6 +28,8 @@ func buildProfile(j *config.Jail) (*specs.LinuxSeccomp, error) {
 		profile = seccomp.AllowAll()
 	case config.SeccompDefault:
 		profile, err = seccomp.Default(i.BoundingNames())
+	case config.SeccompContainers:
+		profile, err = seccomp.Containers(i.BoundingNames())
 	default:
 		profile, err = seccomp.Load(i.Seccomp, i.BoundingNames())
 	}

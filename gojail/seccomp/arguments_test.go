@@ -33,6 +33,7 @@ func TestDefaultComparesKnownArguments(t *testing.T) {
 		{"setsockopt", 2}:  4,
 		{"ioctl", 1}:       4, // unsigned int cmd, fs/ioctl.c
 		{"personality", 0}: 4, // unsigned int personality, kernel/exec_domain.c
+		{"unshare", 0}:     8, // unsigned long, kernel/fork.c
 		{"clone", 0}:       4, // lower_32_bits(clone_flags), kernel/fork.c
 	}
 	compared := map[argument]int{}

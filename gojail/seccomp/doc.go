@@ -3,7 +3,7 @@
 // Package seccomp compiles the system call filter of a jail from an OCI profile to a classic BPF program
 // for seccomp(2).
 //
-//	profile, err := seccomp.Default(caps) // or Load(path, caps)
+//	profile, err := seccomp.Default(caps) // or Containers(caps), Load(path, caps)
 //	program, err := seccomp.Compile(profile)
 //
 // The process that installs the program (SECCOMP_SET_MODE_FILTER) needs no_new_privs or CAP_SYS_ADMIN,
@@ -12,12 +12,13 @@
 // The default profile is Docker's (github.com/moby/profiles), resolved for this kernel and the
 // capabilities that tasks can have. For a job this means:
 //
-//   - mount, setns, unshare, bpf, perf_event_open, userfaultfd, io_uring, keyctl and
-//     new user namespaces (so: rootless containers inside the jail) fail with EPERM;
-//   - clone3 and calls newer than the profile fail with ENOSYS, so that C libraries
+//   - mount, setns, bpf, perf_event_open, userfaultfd, io_uring and new namespaces
+//     (so: rootless containers inside the jail) fail with EPERM;
+//   - clone3, keyctl and calls newer than the profile fail with ENOSYS, so that C libraries
 //     fall back to older calls, as in runc;
 //   - process_vm_readv (single-copy MPI) and ptrace of one's own processes work;
 //   - the memory policy calls work, unlike in Docker, see additions;
+//   - calls that concern the caller's own processes only are permitted, see additions;
 //   - sockets are those of socketRows, and nothing makes the kernel load a module, see sockets.go.
 //
 // The package supports amd64, and arm64, with 32-bit programs if the profile lists them. x32 calls fail

@@ -111,16 +111,17 @@ func TestKernel(t *testing.T) {
 		{"process_vm_readv", "", fine},
 		{"personality", "0xffffffff", fine},
 		{"socket", "2 1", fine}, {"socket", "16 3", fine}, // INET, NETLINK
-		{"socket", "0xdeadbeef00000002 1", fine}, // the kernel takes an int of it
-		{"personality", "0x7ffffffff", fine},
-		{"personality", "0x100040000", refused}, {"unshare", "0x110000000", refused},
+		{"socket", "0xdeadbeef00000002 1", fine},                                 // the kernel takes an int of it
+		{"personality", "0x7ffffffff", fine}, {"personality", "0x0040000", fine}, // ADDR_NO_RANDOMIZE
+		{"unshare", "0x600", fine}, // CLONE_FS, CLONE_FILES
+		{"personality", "0x100400000", refused}, {"unshare", "0x110000000", refused},
 		{"clone", "0x110000200", refused}, {"clone", "0x100020200", refused}, // with CLONE_FS, else EINVAL
-		{"personality", "0x0040000", refused}, // ADDR_NO_RANDOMIZE
+		{"personality", "0x0400000", refused}, // READ_IMPLIES_EXEC
 		{"unshare", "0x10000000", refused},    // CLONE_NEWUSER
 		{"unshare", "0x00020000", refused},    // CLONE_NEWNS
 		{"mount", "", refused}, {"umount2", "", refused}, {"setns", "-1", refused}, {"pivot_root", "", refused},
 		{"bpf", "", refused}, {"userfaultfd", "1", refused}, {"io_uring_setup", "", refused},
-		{"keyctl", "", refused}, {"perf_event_open", "", refused},
+		{"keyctl", "", missing}, {"perf_event_open", "", refused},
 		{"open_by_handle_at", "", refused}, {"init_module", "", refused}, {"swapoff", "", refused},
 		{"clone3", "", missing},
 		{"file_getattr", "-1", missing}, // newer than the profile

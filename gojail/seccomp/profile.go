@@ -16,17 +16,32 @@ import (
 )
 
 // additions are calls that Docker ties to a capability but jobs need without it. The kernel's own checks
-// suffice: the first calls act on the caller's memory (that of another process requires the rights of ptrace(2)), and
-// pidfd_getfd can do nothing that ptrace could not.
+// suffice: the first calls act on the caller's memory (that of another process requires the rights of ptrace(2)), those for
+// other processes can do nothing that ptrace could not, and the others tell what /proc and inotify(7) do.
 var additions = []string{
 	"get_mempolicy", "mbind", "set_mempolicy", "set_mempolicy_home_node", // MPI, NCCL, numactl
 	"move_pages", "migrate_pages", // placement of pages: hwloc
-	"pidfd_getfd", // memory shared between the ranks of a node: NVSHMEM, UCX
+	"pidfd_getfd",             // memory shared between the ranks of a node: NVSHMEM, UCX
+	"kcmp", "process_madvise", // buffers of the GPU's user-space driver; memory of one's own processes
+	"fanotify_init",                         // without CAP_SYS_ADMIN what inotify does
+	"lsm_get_self_attr", "lsm_list_modules", // libapparmor, libselinux
 }
 
-// replaced are the calls that Docker's profile permits and this package decides about (socketRows). A 32-bit program could
-// open any socket by socketcall, whose arguments are in memory; C libraries use the direct calls, which Linux 4.3 added.
-var replaced = []string{"socket", "socketpair", "socketcall"}
+// replaced are the calls that Docker's profile permits and this package decides about: sockets (socketRows) and personalities.
+// A 32-bit program could open any socket by socketcall, whose arguments are in memory; C libraries use the direct calls, which
+// Linux 4.3 added.
+var replaced = []string{"socket", "socketpair", "socketcall", "personality"}
+
+// absent are the calls that fail as in a kernel without them, because programs then do without: keyrings, which join the jobs of a
+// user, and whose request_key starts a program of the node's as root; and the setting of LSM attributes, which /proc has, too.
+var absent = []string{"socketcall", "add_key", "keyctl", "request_key", "lsm_set_self_attr"}
+
+// ownFlags are the flags of unshare(2) that concern the caller alone: threads with a working directory or descriptors of their own.
+const ownFlags = unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SYSVSEM
+
+// ownPersonalities are those that change how the kernel treats the caller alone: 32-bit names of machine (PER_LINUX32) and
+// version (UNAME26), and no random addresses, for debuggers and sanitizers (ADDR_NO_RANDOMIZE). The other flags are poorly tested.
+const ownPersonalities = 0x0008 | 0x0020000 | 0x0040000
 
 // Default returns Docker's profile, with additions, and without what makes the kernel load modules, for tasks with the
 // bounding set caps ("CAP_SYS_PTRACE", ...).
@@ -39,10 +54,34 @@ func Default(caps []string) (*specs.LinuxSeccomp, error) {
 		p.Syscalls[i].Names = slices.DeleteFunc(rule.Names, func(name string) bool { return slices.Contains(replaced, name) })
 	}
 	p.Syscalls = slices.Concat(listLoadingRules(), p.Syscalls, listSocketRules(), []specs.LinuxSyscall{
-		{Names: []string{"socketcall"}, Action: specs.ActErrno, ErrnoRet: errnoOf(unix.ENOSYS)},
 		{Names: additions, Action: specs.ActAllow},
+		{Names: []string{"unshare"}, Action: specs.ActAllow, Args: isAmong(ownFlags, 8)},
+		{Names: []string{"personality"}, Action: specs.ActAllow, Args: isAmong(ownPersonalities, 4)},
+		{Names: []string{"personality"}, Action: specs.ActAllow, // asks for the present one
+			Args: []specs.LinuxSeccompArg{{Op: specs.OpEqualTo, Value: 0xffffffff}}},
+		{Names: absent, Action: specs.ActErrno, ErrnoRet: errnoOf(unix.ENOSYS)},
 	})
 	return p, nil
+}
+
+// containerCalls are the calls by which programs make user namespaces and mount in them.
+var containerCalls = []string{"clone", "unshare", "setns", "mount", "umount", "umount2", "pivot_root", "chroot", "sethostname", "setdomainname",
+	"open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"}
+
+// Containers returns the default profile with what containers in the jail need: bubblewrap, Podman, Apptainer, enroot, Charliecloud.
+// Root of a user namespace reaches far more of the kernel than a user; what remains refused (netlink NETFILTER and packet sockets,
+// bpf, io_uring) is where most of its faults were.
+func Containers(caps []string) (*specs.LinuxSeccomp, error) {
+	p, err := Default(caps)
+	if err == nil {
+		p.Syscalls = append(p.Syscalls, specs.LinuxSyscall{Names: containerCalls, Action: specs.ActAllow})
+	}
+	return p, err
+}
+
+// isAmong returns the condition that the first argument, of so many bytes, has no other bits than flags.
+func isAmong(flags uint64, bytes int) []specs.LinuxSeccompArg {
+	return []specs.LinuxSeccompArg{{Op: specs.OpMaskedEqual, Value: ^flags & (^uint64(0) >> (64 - 8*bytes))}}
 }
 
 // Load reads a profile as Docker, Podman and the OCI runtime specification define it, for tasks with the

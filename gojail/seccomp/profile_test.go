@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 
 	moby "github.com/moby/profiles/seccomp"
@@ -33,8 +34,29 @@ func TestDefaultByCapabilities(t *testing.T) {
 		{[]string{"CAP_SYS_ADMIN"}, "clone3", nil, allow},
 		{nil, "chroot", nil, eperm},
 		{[]string{"CAP_SYS_CHROOT"}, "chroot", nil, allow},
-		{nil, "kcmp", nil, eperm},
-		{[]string{"CAP_SYS_PTRACE"}, "kcmp", nil, allow},
+		{nil, "unshare", nil, allow}, // does nothing
+		{nil, "unshare", []uint64{unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SYSVSEM}, allow},
+		{nil, "unshare", []uint64{unix.CLONE_FS | unix.CLONE_NEWUSER}, eperm},
+		{nil, "unshare", []uint64{unix.CLONE_NEWTIME}, eperm},
+		{nil, "unshare", []uint64{1 << 20}, eperm}, // flags of later kernels
+		{nil, "unshare", []uint64{1<<32 | unix.CLONE_FS}, eperm},
+		{[]string{"CAP_SYS_ADMIN"}, "unshare", []uint64{unix.CLONE_NEWNS}, allow},
+		{nil, "personality", []uint64{0}, allow},
+		{nil, "personality", []uint64{0xffffffff}, allow},
+		{nil, "personality", []uint64{0x0060008}, allow}, // setarch linux32 -R --uname-2.6
+		{nil, "personality", []uint64{0x0400000}, eperm}, // READ_IMPLIES_EXEC
+		{nil, "personality", []uint64{0x0440000}, eperm},
+		{nil, "personality", []uint64{0x0006}, eperm}, // PER_BSD
+		{nil, "personality", []uint64{0xfffffffe}, eperm},
+		{nil, "kcmp", nil, allow},
+		{nil, "process_madvise", nil, allow},
+		{nil, "fanotify_init", nil, allow},
+		{nil, "lsm_get_self_attr", nil, allow},
+		{nil, "lsm_list_modules", nil, allow},
+		{nil, "lsm_set_self_attr", nil, nosys},
+		{nil, "add_key", nil, nosys},
+		{nil, "keyctl", nil, nosys},
+		{nil, "request_key", nil, nosys},
 		{nil, "pidfd_getfd", nil, allow},
 		{nil, "mbind", nil, allow},
 		{nil, "process_vm_readv", nil, allow}, // Linux 4.8
@@ -47,6 +69,28 @@ func TestDefaultByCapabilities(t *testing.T) {
 		require.NoError(t, err)
 		got := runProgram(t, program, thisMachine()[0].audit, findNumber(t, runtime.GOARCH, 0, test.name), test.args...)
 		assert.Equal(t, test.want, got, "%s %v %v", test.name, test.args, test.caps)
+	}
+}
+
+// TestContainersPermitNamespacesAlone compares the profile for containers with the default one, call by call.
+func TestContainersPermitNamespacesAlone(t *testing.T) {
+	usual, err := Default(nil)
+	require.NoError(t, err)
+	containers, err := Containers(nil)
+	require.NoError(t, err)
+	for i, a := range machines["amd64"] {
+		before, after := compileFor(t, "amd64", usual), compileFor(t, "amd64", containers)
+		assert.LessOrEqual(t, len(after), len(before))
+		numbers, _ := a.listNumbers()
+		for name, n := range numbers {
+			for _, args := range [][]uint64{nil, {unix.CLONE_NEWUSER}, {unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER}, {unix.AF_PACKET, unix.SOCK_RAW}} {
+				want := runProgram(t, before, a.audit, n, args...)
+				if slices.Contains(containerCalls, name) {
+					want = allow
+				}
+				require.Equal(t, want, runProgram(t, after, a.audit, n, args...), "%s %v of ABI %d", name, args, i)
+			}
+		}
 	}
 }
 
@@ -67,6 +111,12 @@ func TestLoad(t *testing.T) {
 	for name, want := range map[string]uint32{"chroot": allow, "mount": eperm} {
 		assert.Equal(t, want, runProgram(t, program, thisMachine()[0].audit, findNumber(t, runtime.GOARCH, 0, name)), name)
 	}
+
+	// Names of calls that other machines have, as in the profile of Podman.
+	write(`{"defaultAction":"SCMP_ACT_ALLOW","architectures":["` + string(thisMachine()[0].oci) + `"],
+		"syscalls":[{"names":["swapcontext","sysmips","pciconfig_read","vm86","s390_sthyi","rtas","sched_set_affinity"],"action":"SCMP_ACT_ERRNO"}]}`)
+	_, err = Load(path, nil)
+	require.NoError(t, err)
 
 	// As the runtime-spec has it.
 	write(`{"defaultAction":"SCMP_ACT_ALLOW","architectures":["` + string(thisMachine()[0].oci) + `"],

@@ -4,7 +4,6 @@ package seccomp
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"testing"
 
@@ -166,18 +165,5 @@ func TestSocketsInTheKernel(t *testing.T) {
 		argv := append([]string{call, "64", fmt.Sprint(findNumber(t, runtime.GOARCH, 0, "setsockopt")), "-1"}, options...)
 		assert.Equal(t, -int64(unix.ENOPROTOOPT), makeCall(t, program, argv...))
 		assert.Equal(t, -int64(unix.EBADF), makeCall(t, nil, argv...))
-	}
-}
-
-// TestSocketsInTheDocumentation requires each row on the page, word by word.
-func TestSocketsInTheDocumentation(t *testing.T) {
-	page, err := os.ReadFile("../../docs/isolation.md")
-	require.NoError(t, err)
-	for _, row := range socketRows {
-		answer := "yes"
-		if row.errno != 0 {
-			answer = unix.ErrnoName(row.errno)
-		}
-		assert.Contains(t, string(page), fmt.Sprintf("\n| %s | %s | %s |\n", row.sockets, answer, row.why))
 	}
 }

@@ -27,6 +27,8 @@ func TestEachSwitchAlone(t *testing.T) {
 		{"capabilities", "", openRoot, []string{"setns", "handle", "unmask", "fresh-mounts", "reboot", "swapon", "mount-namespace", "net-namespace", "dmesg"}},
 		{"abstract_sockets", `abstract_sockets = "step"`, openUser, []string{"abstract-socket"}},
 		{"seccomp", "", openUser, []string{"keyctl", "add_key", "keyring", "userfaultfd", "io_uring"}},
+		{"seccomp", `seccomp = "containers"`, openUser, []string{"keyctl", "add_key", "keyring", "userfaultfd", "io_uring", "personality-high",
+			"socket-vsock", "socket-alg", "socket-families", "socket-netlink", "socket-inet", "socket-pairs", "module-loading", "i386-sockets"}},
 	} {
 		name := alone.key
 		if _, value, found := strings.Cut(alone.line, " = "); found {

@@ -79,7 +79,7 @@ var mayImport = map[string][]string{
 }
 
 // forTests are parts that only tests may import, whatever their part of the tree.
-var forTests = []string{"internal/nstest", "internal/metric/metrictest", "gojail/mount/mounttest", "gojail/state/statetest", "gojail/config/configtest", "gojail/source/sourcetest", "gojail/imagefile/imagefiletest", "netsetup/fake", "healthcheck/nvml", "tests/harness"}
+var forTests = []string{"internal/nstest", "internal/pagetest", "internal/metric/metrictest", "gojail/mount/mounttest", "gojail/state/statetest", "gojail/config/configtest", "gojail/source/sourcetest", "gojail/imagefile/imagefiletest", "netsetup/fake", "healthcheck/nvml", "tests/harness"}
 
 // partOf returns the longest part of the table that holds a package.
 func partOf(path string) (part string) {

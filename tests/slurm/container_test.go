@@ -14,7 +14,7 @@ import (
 )
 
 // unfiltered lets tasks of the jail debian make and join namespaces.
-var unfiltered = strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\nseccomp = \"none\"\n", 1)
+var unfiltered = strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\nseccomp = \"containers\"\n", 1)
 
 // stacks are plugstack.conf with a container plugin, and whose files the programs
 // see that it runs in user_init and task_exit of a step in a jail: only before

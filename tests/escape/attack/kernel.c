@@ -196,7 +196,7 @@ static void try_clone_high(void)
 static void try_personality_high(void)
 {
 	long before = syscall(SYS_personality, 0xffffffffL);
-	reached("personality(ADDR_NO_RANDOMIZE)", syscall(SYS_personality, 1L << 32 | ADDR_NO_RANDOMIZE | before));
+	reached("personality(READ_IMPLIES_EXEC)", syscall(SYS_personality, 1L << 32 | READ_IMPLIES_EXEC | before));
 }
 
 // The other conventions of x86: int $0x80, whose call numbers are those of i386, and the numbers of x32.
