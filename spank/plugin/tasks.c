@@ -134,8 +134,13 @@ void task_finish(struct step *step)
 		fault_set(&step->fault, NODE_UNASKED);
 	if (step_is_jailed(step))
 		stdio_check(step->stage_mounts, step->sandbox.root, &step->fault);
-	if (!step->fault.text[0] && step->sandbox.user >= 0 && enter_as_root(&step->sandbox, &step->fault) == 0)
-		confine_finish(&step->confine, &step->fault);
+	if (!step->fault.text[0] && step->sandbox.user >= 0) {
+		stdio_open_to_root(step->sandbox.root);
+		if (enter_as_root(&step->sandbox, &step->fault) == 0) {
+			stdio_reopen_as_root(step->sandbox.root);
+			confine_finish(&step->confine, &step->fault);
+		}
+	}
 	if (step_is_jailed(step))
 		x11_write(&step->x11);
 }

@@ -67,3 +67,61 @@ func TestRangeHasNoMungeAfterRestarts(t *testing.T) {
 		require.True(t, harness.Poll(harness.Timeout, func() bool { return len(c.Find("sleep 4321")) == 0 }))
 	}
 }
+
+// again are commands that open stdin, stdout and stderr again by name, as scripts do. A file would be emptied by ">".
+const again = `echo a >>/dev/stdout; echo b >>/proc/self/fd/1; echo c >>/dev/stderr; echo d | tee -a /dev/stderr >/dev/null; cat /dev/stdin`
+
+// TestStdioOpenedAgain runs them with each kind of root and of descriptor.
+func TestStdioOpenedAgain(t *testing.T) {
+	c := sharedCluster(t)
+	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\njail_root = [\"range\", \"self\"]\n", 1))
+	allowRange(t, c)
+	removeFromJail(t, c, "again.0", "again.out", "again.err0")
+	writeInJail(t, c, "/home/alice/again.in", "typed\n")
+	require.NoError(t, os.Chmod(c.Path(jailHome+"again.in"), 0o600))
+	for _, root := range []string{"none", "self", "range"} {
+		jail := []string{"--jail=debian", "--jail-root=" + root, "-wn1"}
+		step := func(args ...string) harness.Result {
+			args = append(append([]string{"srun", "-Q"}, jail...), args...)
+			r := c.Do(harness.Command{User: harness.Alice, Stdin: "typed\n", Args: args})
+			assert.Zero(t, r.Code, "%v of %s: %s", args, root, r)
+			return r
+		}
+		for _, option := range []string{"--mpi=none", "--unbuffered", "--label"} {
+			r := step(option, "sh", "-c", again)
+			lines := strings.NewReplacer("\r", "", "0: ", "").Replace(r.Stdout + r.Stderr)
+			assert.ElementsMatch(t, strings.Fields("a b c d typed"), strings.Fields(lines), "%s of %s: %s", option, root, r)
+		}
+		step("--output=/home/alice/again.%t", "--error=/home/alice/again.err%t", "sh", "-c", again)
+		assert.Equal(t, "a\nb\ntyped\n", readFile(c, jailHome+"again.0"), root)
+		assert.Equal(t, "c\nd\n", readFile(c, jailHome+"again.err0"), root)
+
+		r := c.Run(harness.Alice, "script", "-qec", "srun -Q --pty "+strings.Join(jail, " ")+
+			` sh -c 'echo a >/dev/stdout; echo b >/dev/stderr; echo c >$(tty); echo d >/dev/tty; echo e >/proc/self/fd/0'`, "/dev/null")
+		assert.Equal(t, strings.Fields("a b c d e"), strings.Fields(strings.ReplaceAll(r.Stdout, "^@", "")), "a terminal of %s: %s", root, r)
+
+		options := append(jail, "--output=/home/alice/again.out", "--input=/home/alice/again.in")
+		job := c.Batch(harness.Alice, again+"\n", options...)
+		assert.Equal(t, "COMPLETED a\nb\nc\nd\ntyped\n", job.State+" "+job.Output, "a batch job of %s: %s", root, job)
+		job = c.Batch(harness.Alice, "head -c2; "+again+"\n", append(options, "--error=/home/alice/again.err0")...)
+		assert.Equal(t, "COMPLETED tya\nb\ntyped\n", job.State+" "+job.Output, "a batch job of %s: %s", root, job)
+		assert.Equal(t, "c\nd\n", readFile(c, jailHome+"again.err0"), root)
+	}
+}
+
+// TestTerminalsOfTheNodeStayClosed: a terminal of the user's on the node, which slurmstepd opens by a link through /proc, is not opened to others.
+func TestTerminalsOfTheNodeStayClosed(t *testing.T) {
+	c := sharedCluster(t)
+	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\njail_root = [\"range\", \"self\"]\n", 1))
+	allowRange(t, c)
+	removeFromJail(t, c, "tty0")
+	require.NoError(t, os.Symlink("/opt/again/terminal", c.Path(jailHome+"tty0")))
+	require.NoError(t, os.Mkdir(c.Path("/opt/again"), 0o755))
+	t.Cleanup(func() { os.RemoveAll(c.Path("/opt/again")) })
+	require.NoError(t, os.Chown(c.Path("/opt/again"), 5001, 5001))
+	for _, root := range []string{"range", "self"} {
+		r := c.Run(harness.Alice, "script", "-qec", "ln -sf /proc/$$/fd/0 /opt/again/terminal; chmod 600 $(tty); "+
+			"srun -Q -wn1 --jail=debian --jail-root="+root+" --output=/home/alice/tty%t echo written; stat -c %a $(tty); chmod 666 $(tty); stat -c 'control %a' $(tty)", "/dev/null")
+		assert.Equal(t, "written 600 control 666", strings.Join(strings.Fields(r.Stdout), " "), "%s: %s", root, r)
+	}
+}
