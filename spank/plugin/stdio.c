@@ -231,60 +231,6 @@ int stdio_check(int stage, int root, struct fault *fault)
 	return 0;
 }
 
-/* Reports whether a descriptor is of a terminal of the job's own, whose /dev/pts no other job has. */
-static bool is_jobs_terminal(int root, const struct stat *st)
-{
-	scoped_fd terminals = S_ISCHR(st->st_mode) ? open_in_root(root, "/dev/pts", RESOLVE_NO_SYMLINKS) : -1;
-	struct statfs fs;
-	struct stat there;
-
-	return terminals >= 0 && fstatfs(terminals, &fs) == 0 && fs.f_type == DEVPTS_SUPER_MAGIC && fstat(terminals, &there) == 0 &&
-	       st->st_dev == there.st_dev;
-}
-
-void stdio_open_to_root(int root)
-{
-	struct stat st;
-	dev_t pipes = 0;
-
-	for (int fd = 0; fd < 3; fd++)
-		if (fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
-		    ((S_ISFIFO(st.st_mode) && is_pipe(fd, &st, &pipes)) || is_jobs_terminal(root, &st)))
-			fchmod(fd, 0666); /* what fails can be opened by its descriptor only */
-}
-
-/*
- * Replaces a descriptor by the file at its path of the jail, if that is the same file. What is written without O_APPEND, which Slurm sets
- * (io_get_file_flags in its io.c), stays: processes would no longer share where the next one writes.
- */
-static void reopen_in_jail(int root, int fd, const struct stat *st)
-{
-	int flags = fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND | O_NONBLOCK);
-	char path[PATH_MAX], link[32];
-	struct stat there;
-
-	if ((flags & O_ACCMODE) != O_RDONLY && !(flags & O_APPEND))
-		return;
-	read_path(fd, path, sizeof(path));
-	scoped_fd at = path[0] == '/' ? open_in_root(root, path, RESOLVE_NO_SYMLINKS) : -1;
-	if (at < 0 || fstat(at, &there) < 0 || !is_same_file(&there, st))
-		return;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", at);
-	scoped_fd again = open(link, flags | O_CLOEXEC | O_NOCTTY);
-	if (again >= 0 && ((flags & O_APPEND) || lseek(again, lseek(fd, 0, SEEK_CUR), SEEK_SET) >= 0))
-		dup2(again, fd);
-}
-
-void stdio_reopen_as_root(int root)
-{
-	static const uid_t unmapped = 65534; /* kernel.overflowuid */
-	struct stat st;
-
-	for (int fd = 0; fd < 3; fd++)
-		if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == unmapped)
-			reopen_in_jail(root, fd, &st);
-}
-
 /*
  * Reports whether Slurm may have opened a descriptor of slurmstepd for the user: for writing only (io_get_file_flags in Slurm's io.c), and a
  * file that is the user's or that the user can write to. slurmstepd's own log, for example, is neither, unless the user is root.

@@ -20,13 +20,4 @@ int stdio_check(int stage, int root, struct fault *fault);
  */
 int stdio_check_own(int stage, int root, struct fault *fault);
 
-/*
- * Let root of a user namespace open stdin, stdout and stderr again by name, as /dev/stdout. With --jail-root=range their owner, the user, is
- * nobody there. The first is called as the user: it opens pipes, and terminals of the job's own, to all ids; no other user's process reaches
- * them (ptrace(2)). The second is called as root: it replaces files by the same ones at the same paths of the jail, where the user's are
- * root's. root is the jail's. What fails can still be used by its descriptor.
- */
-void stdio_open_to_root(int root);
-void stdio_reopen_as_root(int root);
-
 #endif

@@ -4,6 +4,7 @@
 #include "common/enter.h"
 #include "common/fd.h"
 #include "common/path.h"
+#include "common/reopen.h"
 #include "common/syscalls.h"
 #include "plugin/forks.h"
 #include "plugin/release.h"
@@ -135,9 +136,9 @@ void task_finish(struct step *step)
 	if (step_is_jailed(step))
 		stdio_check(step->stage_mounts, step->sandbox.root, &step->fault);
 	if (!step->fault.text[0] && step->sandbox.user >= 0) {
-		stdio_open_to_root(step->sandbox.root);
+		reopen_permit(step->sandbox.root);
 		if (enter_as_root(&step->sandbox, &step->fault) == 0) {
-			stdio_reopen_as_root(step->sandbox.root);
+			reopen_files(step->sandbox.root);
 			confine_finish(&step->confine, &step->fault);
 		}
 	}

@@ -37,6 +37,7 @@
 #include "common/execution.h"
 #include "common/fd.h"
 #include "common/path.h"
+#include "common/reopen.h"
 #include "common/storage.h"
 #include "common/syscalls.h"
 #include "session/account.h"
@@ -131,8 +132,14 @@ static void run_in_sandbox(struct session *session, char **argv, const struct te
 	if (session->notice.text[0])
 		dprintf(STDERR_FILENO, "gojail: %s\n", session->notice.text);
 	agent_offer(&session->caller, link);
-	if (sandbox->user >= 0 && (enter_as_root(sandbox, fault) < 0 || confine_finish(&session->confine, fault) < 0))
-		return;
+	if (sandbox->user >= 0) {
+		reopen_permit(sandbox->root);
+		if (enter_as_root(sandbox, fault) < 0)
+			return;
+		reopen_files(sandbox->root);
+		if (confine_finish(&session->confine, fault) < 0)
+			return;
+	}
 	sandbox_close(sandbox);
 	caller_restore_signals();
 	shell_execute(&program, &session->account, &session->caller, fault);

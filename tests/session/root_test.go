@@ -33,6 +33,7 @@ func TestRootOfTheJob(t *testing.T) {
 		require.Zero(t, task.Code, task)
 		_, own, _ := strings.Cut(r.Stdout, "sbin:/bin\n")
 		assert.Equal(t, withoutInheritedSignals(t, strings.TrimSpace(task.Stdout)), strings.TrimSpace(own), kind)
+		requireOutput(t, "a\nb", s.runSSH(harness.Alice, "none", shells, "echo a >/dev/stdout; echo b >/proc/self/fd/1"))
 		if kind == "range" {
 			requireOutput(t, "7:8", s.runSSH(harness.Alice, "none", shells, "touch /opt/tool && chown 7:8 /opt/tool && stat -c %u:%g /opt/tool"))
 			_, err := os.Stat(s.Path("/srv/jails/debian/opt/tool"))
