@@ -5,6 +5,7 @@
 #include "common/path.h"
 #include "common/record.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -45,6 +46,51 @@ static int read_slurmd(const struct node *node, struct record *slurmd)
 }
 
 /*
+ * Reports whether a process, given its /proc directory, is a slurmd in that mount namespace: its name begins so, and all its uids are root's,
+ * which no user can have, not even in a user namespace (proc_pid_status(5)). The number of a namespace can be that of a job's after
+ * it: slurmstepd has another name.
+ */
+static bool is_slurmd_in(int process, const char *key)
+{
+	char own[GOJAIL_KEY_LEN + 1], text[2048], *uids;
+	struct stat mounts;
+
+	if (fstatat(process, "ns/mnt", &mounts, 0) < 0)
+		return false;
+	write_key(own, sizeof(own), &mounts);
+	if (strcmp(own, key))
+		return false;
+	scoped_fd status = openat(process, "status", O_RDONLY | O_CLOEXEC);
+	if (status < 0 || read_string(status, text, sizeof(text)) <= 0)
+		return false;
+	uids = strstr(text, "\nUid:");
+	return strncmp(text, "Name:\tslurmd", 12) == 0 && uids && strncmp(uids, "\nUid:\t0\t0\t0\t0\n", 14) == 0;
+}
+
+/*
+ * Searches a slurmd in the mount namespace of the recorded one, which has ended. It is another process if it went into the background after it
+ * had loaded the plugin (up to 24.05), if it resumed after the one of a failed reconfiguration had written the record, and if a second
+ * start did so and failed. Returns its /proc directory, or -1.
+ */
+static int search_slurmd(const char *key)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	int process = -1;
+
+	while (proc && process < 0 && (entry = readdir(proc))) {
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+			continue;
+		process = openat(dirfd(proc), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (process >= 0 && !is_slurmd_in(process, key))
+			close_fd(&process);
+	}
+	if (proc)
+		closedir(proc);
+	return process;
+}
+
+/*
  * Opens the /proc directory of slurmd. Returns -1 if that has ended, or is in another PID namespace than this process.
  */
 static int open_slurmd(const struct record *slurmd)
@@ -57,20 +103,7 @@ static int open_slurmd(const struct record *slurmd)
 	/* The directory is slurmd's if the number is so later. */
 	if (process >= 0 && read_start_time(slurmd->pid) != slurmd->start)
 		close_fd(&process);
-	return process;
-}
-
-/*
- * Reports whether a mount namespace is that of a slurmd which has ended, or of process 1, in which no job is that has
- * one of its own.
- */
-static bool is_of_node(const struct record *slurmd, const struct stat *own)
-{
-	char key[GOJAIL_KEY_LEN + 1];
-	struct stat first;
-
-	write_key(key, sizeof(key), own);
-	return strcmp(slurmd->key, key) == 0 || (stat("/proc/1/ns/mnt", &first) == 0 && is_same_file(own, &first));
+	return process >= 0 ? process : search_slurmd(slurmd->key);
 }
 
 /*
@@ -103,16 +136,23 @@ static int enter_others(int process, const char *whose, struct fault *fault)
 	return 0;
 }
 
-/* Enters the other namespaces of process 1, if it has this process's mounts. Returns 0, or -1 with a fault. */
-static int enter_others_of_node(const struct stat *own, struct fault *fault)
+/*
+ * Stays in the mounts of this process where there is no slurmd: if they are those of process 1, in which no job is that has mounts of its own, or
+ * if no slurmd with gojail has run. The number of the namespace of a slurmd that has ended proves nothing: the kernel gives it to the next one,
+ * which may be a job's. Returns 0, or -1 with a fault.
+ */
+static int stay_here(const struct node *node, bool known, const struct stat *own, struct fault *fault)
 {
 	scoped_fd first = open("/proc/1", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	scoped_fd mounts = first < 0 ? -1 : open_namespace(first, "mnt");
 	struct stat its;
 
-	if (mounts < 0 || fstat(mounts, &its) < 0 || !is_same_file(own, &its))
+	if (mounts >= 0 && fstat(mounts, &its) == 0 && is_same_file(own, &its))
+		return enter_others(first, "process 1", fault);
+	if (!known)
 		return 0;
-	return enter_others(first, "process 1", fault);
+	return fault_set(fault, "slurmd has ended (%s/" GOJAIL_SLURMD "), and the mounts of this job are its own: no jail is made of them; try again when slurmd runs",
+			 node->state);
 }
 
 int slurmd_enter_namespaces(const struct node *node, struct fault *fault)
@@ -128,16 +168,13 @@ int slurmd_enter_namespaces(const struct node *node, struct fault *fault)
 	scoped_fd mounts = process < 0 ? -1 : open_namespace(process, "mnt");
 	scoped_fd root = process < 0 ? -1 : openat(process, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (process < 0 && (!known || is_of_node(&slurmd, &own)))
-		return enter_others_of_node(&own, fault);
 	if (process < 0)
-		return fault_set(fault, "slurmd has ended (%s/" GOJAIL_SLURMD "), and the mounts of this job are its own: no jail is made of them; try again when slurmd runs",
-				 node->state);
+		return stay_here(node, known, &own, fault);
 	if (enter_others(process, "slurmd", fault) < 0)
 		return -1;
 	if (mounts >= 0 && fstat(mounts, &its) == 0 && is_same_file(&own, &its))
 		return 0;
 	if (mounts < 0 || root < 0 || setns(mounts, CLONE_NEWNS) < 0 || fchdir(root) < 0 || chroot(".") < 0 || chdir("/") < 0)
-		return fault_set(fault, "cannot enter the mount namespace of slurmd, process %d: %s", (int)slurmd.pid, strerror(errno));
+		return fault_set(fault, "cannot enter the mount namespace of slurmd: %s", strerror(errno));
 	return 0;
 }
