@@ -31,27 +31,8 @@ func (c *checker) checkRelease(plugin string, conf node.SlurmConf) {
 		c.fail("plugstack", "build gojail with the headers of this node's Slurm (libslurm-dev, slurm-smd-dev or slurm-devel), and install it",
 			"%s was built for Slurm %s, and this node has %s (%s): srun, sbatch and slurmd refuse it", plugin, built, release, path)
 	default:
-		c.checkEarlierPlugin(plugin, conf, release)
+		c.checkOrder(plugin, conf, release)
 		c.ok("plugstack", "gojail %s, built for Slurm %s, this node has %s", readGojailVersion(plugin), built, release)
-	}
-}
-
-// checkEarlierPlugin warns about required plugins before gojail's. Before 25.05 a plugin that returns a
-// positive number ends the hook for all later plugins, and Slurm continues (_do_call_stack in spank.c). If it
-// does so in both hooks of a task, nothing of gojail's is called in the task any more. It is a warning, since most plugins never do, and pyxis must come first.
-func (c *checker) checkEarlierPlugin(plugin string, conf node.SlurmConf, release slurmVersion) {
-	if release >= 0x190500 {
-		return
-	}
-	for _, p := range conf.Plugstack {
-		if p.Path == plugin {
-			return
-		}
-		if p.Required {
-			c.warn("plugstack", "move it below gojail in plugstack.conf, unless it must see the jail's files, as pyxis",
-				"%s is required and comes before gojail: where it returns a positive number, Slurm %s does not call gojail: if it does so in both "+
-					"task_init_privileged and task_init, tasks run outside their jail", p.Path, release)
-		}
 	}
 }
 

@@ -5,6 +5,9 @@
 
 #include "common/fault.h"
 
+/* Reported by a task in which gojail's own descriptors are closed. */
+#define NODE_CLOSED "an earlier plugin of plugstack.conf has closed descriptors of gojail's; ask your administrator to write its line after gojail's"
+
 /* Reported by a hook when Slurm skipped an earlier hook of the same step. */
 #define NODE_UNASKED "an earlier plugin of plugstack.conf failed, and Slurm did not call gojail; ask your administrator"
 

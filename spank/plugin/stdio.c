@@ -2,6 +2,7 @@
 #include "plugin/stdio.h"
 
 #include "common/fd.h"
+#include "common/node.h"
 #include "common/path.h"
 #include "common/printable.h"
 #include "common/syscalls.h"
@@ -171,6 +172,8 @@ static int check_file(int stage, int root, int fd, const struct stat *st, const 
 
 	if (place == OF_JOB)
 		return 0;
+	if (fcntl(stage, F_GETFD) < 0)
+		return fault_set(fault, NODE_CLOSED);
 	read_path(fd, path, sizeof(path));
 	if (place == OF_NODE && is_shown(fd, st, root, path))
 		return 0;

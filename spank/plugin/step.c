@@ -16,6 +16,7 @@
 #include "plugin/options.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <slurm/slurm.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -114,7 +115,8 @@ static int complete_options(spank_t sp, const struct site *site, struct step_opt
 #define FAULT_PATIENCE_MS 2000
 
 /*
- * Enters the stage without the jail, so that the message about a fault reaches the user's own file. Not where the storage may be silent: Slurm
+ * Enters the stage without the jail, so that the message about a fault reaches the user's own file. The stage of the zygote, of which those of
+ * all jobs are made, is copied first: later plugins may mount where they are. Not where the storage may be silent: Slurm
  * would hang in opening that file, and cannot be killed then.
  */
 static void enter_stage_for_fault(struct step *step, const struct jail *jail, const struct sandbox_spec *spec)
@@ -123,6 +125,7 @@ static void enter_stage_for_fault(struct step *step, const struct jail *jail, co
 	char name[SANDBOX_NAME_MAX + 1];
 	struct fault ignored = {0};
 	struct record zygote;
+	bool shared;
 
 	if (step->fault.silent || step->window.open)
 		return; /* away: it is there */
@@ -130,12 +133,14 @@ static void enter_stage_for_fault(struct step *step, const struct jail *jail, co
 	if ((step->sandbox.stage < 0 ? storage_await(&step->node, jail, until, &ignored) :
 				       storage_await_job(&step->node, jail, spec->job, name, until, &ignored)) < 0)
 		return;
-	if (step->sandbox.stage < 0 && zygote_find(&step->node, jail->name, &zygote) == 0) {
+	shared = step->sandbox.stage < 0;
+	if (shared && zygote_find(&step->node, jail->name, &zygote) == 0) {
 		scoped_fd process = record_open_pidfd(&zygote);
 		step->sandbox.stage = record_get_fd(&zygote, process, GOJAIL_STAGE_FD);
 	}
-	if (step->sandbox.stage >= 0)
-		stage_window_open(&step->window, step->sandbox.stage, &ignored);
+	if (step->sandbox.stage >= 0 && stage_window_open(&step->window, step->sandbox.stage, &ignored) == 0 && shared &&
+	    unshare(CLONE_NEWNS) < 0)
+		stage_window_leave(&step->window, &ignored);
 }
 
 /* Opens the sandbox, prepares all that is the step's own in it, and enters the stage. Returns 0, or -1 with a fault. */
