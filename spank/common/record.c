@@ -167,6 +167,15 @@ bool record_has_process(const struct record *record)
 	return process >= 0;
 }
 
+bool record_is_of_root(int process)
+{
+	static const char root[] = "\nUid:\t0\t0\t0\t0\n";
+	char text[2048];
+
+	scoped_fd status = openat(process, "status", O_RDONLY | O_CLOEXEC);
+	return read_string(status, text, sizeof(text)) > 0 && strstr(text, root);
+}
+
 int open_namespace(int process, const char *kind)
 {
 	char path[16];

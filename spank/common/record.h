@@ -46,6 +46,12 @@ int record_open_proc(const struct record *record);
 /* Reports whether the process of a record lives. */
 bool record_has_process(const struct record *record);
 
+/*
+ * Reports whether all four uids of a process, given its /proc directory, are root's, which no user's process has, not even in a user namespace
+ * (proc_pid_status(5)).
+ */
+bool record_is_of_root(int process);
+
 /* Opens a namespace ("mnt", "net") of a process, given its /proc directory. Returns -1 if the process has ended. */
 int open_namespace(int process, const char *kind);
 

@@ -46,13 +46,12 @@ static int read_slurmd(const struct node *node, struct record *slurmd)
 }
 
 /*
- * Reports whether a process, given its /proc directory, is a slurmd in that mount namespace: its name begins so, and all its uids are root's,
- * which no user can have, not even in a user namespace (proc_pid_status(5)). The number of a namespace can be that of a job's after
- * it: slurmstepd has another name.
+ * Reports whether a process, given its /proc directory, is a slurmd of root's in that mount namespace. The number of a namespace can be that of
+ * a job's after it: slurmstepd has another name.
  */
 static bool is_slurmd_in(int process, const char *key)
 {
-	char own[GOJAIL_KEY_LEN + 1], text[2048], *uids;
+	char own[GOJAIL_KEY_LEN + 1], name[32];
 	struct stat mounts;
 
 	if (fstatat(process, "ns/mnt", &mounts, 0) < 0)
@@ -60,11 +59,8 @@ static bool is_slurmd_in(int process, const char *key)
 	write_key(own, sizeof(own), &mounts);
 	if (strcmp(own, key))
 		return false;
-	scoped_fd status = openat(process, "status", O_RDONLY | O_CLOEXEC);
-	if (status < 0 || read_string(status, text, sizeof(text)) <= 0)
-		return false;
-	uids = strstr(text, "\nUid:");
-	return strncmp(text, "Name:\tslurmd", 12) == 0 && uids && strncmp(uids, "\nUid:\t0\t0\t0\t0\n", 14) == 0;
+	scoped_fd comm = openat(process, "comm", O_RDONLY | O_CLOEXEC);
+	return read_string(comm, name, sizeof(name)) > 0 && strncmp(name, "slurmd", strlen("slurmd")) == 0 && record_is_of_root(process);
 }
 
 /*

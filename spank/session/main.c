@@ -48,6 +48,7 @@
 #include "session/login.h"
 #include "session/place.h"
 #include "session/shell.h"
+#include "session/starter.h"
 #include "session/wait.h"
 
 #include <errno.h>
@@ -254,6 +255,12 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 	if (account_read(&session->account, &session->caller, &site->session, fault) < 0)
 		return;
 	if (account_is_exempt(session->caller.uid, session->caller.gid, &site->session)) {
+		stay_on_node(session, argv, fault);
+		return;
+	}
+	/* A command of root's is no session, and its place is not a job's: on the node, by a shell that reads no file of the user's. */
+	if (!site->login.linger_ms && starter_is_root(argv)) {
+		snprintf(session->account.shell, sizeof(session->account.shell), "/bin/sh");
 		stay_on_node(session, argv, fault);
 		return;
 	}
