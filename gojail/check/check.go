@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gojail/gojail/gojail/config"
@@ -113,6 +114,8 @@ type checker struct {
 	ids    *userNamespace
 	watch  bool // for Watch: without findings that only an administrator wants
 
+	serviceUser func() serviceUser // findServiceUser, which is called once, by the first jail that needs it
+
 	wasFull, isFull bool // whether the scratch directory was, and is, full
 }
 
@@ -148,7 +151,9 @@ func Check(n Node, report func(Finding)) {
 func needAll(*config.Jail, *probe) bool { return true }
 
 func newChecker(n Node, report func(Finding)) *checker {
-	return &checker{node: n, report: func(f Finding) { report(f.forAdministrator()) }, ids: &userNamespace{}}
+	c := &checker{node: n, report: func(f Finding) { report(f.forAdministrator()) }, ids: &userNamespace{}}
+	c.serviceUser = sync.OnceValue(c.findServiceUser)
+	return c
 }
 
 // checkNode checks everything but the jails, and reports whether they can be checked.

@@ -3,6 +3,7 @@
 package check
 
 import (
+	"context"
 	"net"
 	"os"
 	"os/exec"
@@ -21,6 +22,7 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
 	"github.com/gojail/gojail/gojail/site"
+	"github.com/gojail/gojail/gojail/subids"
 	"github.com/gojail/gojail/internal/nstest"
 )
 
@@ -44,6 +46,7 @@ func newGoodNode(t *testing.T) *checkedNode {
 	n.Accounts = &accounts
 	n.passwdIn = filepath.Join(dir, "passwd")
 	n.procIn = filepath.Join(dir, "proc") // without processes of users
+	n.subIDs = &subids.Source{Etc: "/etc", List: func(context.Context, string, func(string)) error { return nil }}
 	for _, sub := range []string{"jail/proc", "jail/sys", "jail/dev", "jail/run", "jail/tmp", "jail/etc", "jail/spool", "jail/bin", "slurm", "lib", "plugins", "state"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, sub), 0o755))
 	}
@@ -143,6 +146,9 @@ var spoiled = map[string]struct {
 		require.NoError(t, os.Chmod(n.dir+"/scratch", 0o777))
 	}, "FAIL  scratch: "},
 	"no slurm.conf": {func(t *testing.T, n *checkedNode) { os.Remove(n.conf + "/slurm.conf") }, "slurm.conf does not exist"},
+	"nss_slurm": {func(t *testing.T, n *checkedNode) {
+		n.writeFile(t, "slurm/slurm.conf", n.readFile(t, "slurm/slurm.conf")+"LaunchParameters=use_interactive_step,enable_nss_slurm\n", 0o644)
+	}, "WARN  features: LaunchParameters=enable_nss_slurm has no effect in jails"},
 	"no plugin": {func(t *testing.T, n *checkedNode) { n.writeFile(t, "slurm/plugstack.conf", "", 0o644) },
 		"FAIL  plugstack: no plugstack.conf of"},
 	"unknown argument": {func(t *testing.T, n *checkedNode) { n.addPluginArgument(t, "conf=/etc/x") },
@@ -379,7 +385,8 @@ func (n *checkedNode) listMissing(t *testing.T, mounts ...specs.Mount) string {
 	var found []string
 	cfg, err := config.ParseConfig("default = \"a\"\n[slurm]\nconf = \""+n.conf+"\"\nspool = \"/spool/%n\"\n[jail.a]\nroot = \""+n.root+"\"", "n1")
 	require.NoError(t, err)
-	c := &checker{node: n.Node, config: cfg, report: func(f Finding) { found = append(found, f.String()) }}
+	c := newChecker(n.Node, func(f Finding) { found = append(found, f.String()) })
+	c.config = cfg
 	root, err := node.OpenJail(cfg.Jails["a"])
 	require.NoError(t, err)
 	defer unix.Close(root)
