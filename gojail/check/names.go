@@ -40,7 +40,8 @@ func (c *checker) checkNames(j *config.Jail, root int, isMounted func(path strin
 		return
 	}
 	c.warn("jail "+j.Name, "mount a file with them on /etc/passwd, or give the jail the name service: see users of a name service in docs/install.md",
-		"%s not in /etc/passwd of this node, but known to its name service: in the jail there are numbers for names, and programs that look up their user fail", user.text)
+		"%s not in /etc/passwd of this node, but known to its name service: "+
+			"in the jail there are numbers for names, and programs that look up their user fail", user.text)
 }
 
 // serviceUser is a user that this node knows and its passwd(5) does not have.

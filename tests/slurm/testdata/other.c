@@ -185,7 +185,26 @@ static int start_thread(spank_t sp)
 static const struct {
 	const char *name;
 	int (*do_it)(spank_t sp);
-} deeds[] = {{"nothing", NULL}, {"unshare", unshare_mounts}, {"tmp", make_private_tmp}, {"mount", mount_here}, {"setns", join_mounts}, {"chroot", change_root}, {"chdir", change_directory}, {"umask", set_mask}, {"rlimit", set_limit}, {"setenv", set_variable}, {"fork", leave_process}, {"open", open_files}, {"close", close_files}, {"nnp", forbid_privileges}, {"undumpable", make_undumpable}, {"sigchld", ignore_children}, {"sigmask", block_signals}, {"thread", start_thread}};
+} deeds[] = {
+	{"nothing", NULL},
+	{"unshare", unshare_mounts},
+	{"tmp", make_private_tmp},
+	{"mount", mount_here},
+	{"setns", join_mounts},
+	{"chroot", change_root},
+	{"chdir", change_directory},
+	{"umask", set_mask},
+	{"rlimit", set_limit},
+	{"setenv", set_variable},
+	{"fork", leave_process},
+	{"open", open_files},
+	{"close", close_files},
+	{"nnp", forbid_privileges},
+	{"undumpable", make_undumpable},
+	{"sigchld", ignore_children},
+	{"sigmask", block_signals},
+	{"thread", start_thread},
+};
 
 static int act(spank_t sp, const char *hook, int argc, char **argv)
 {
