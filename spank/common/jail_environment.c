@@ -54,8 +54,8 @@ static int prepend_directory(const struct environment *environment, const char *
 		return -1;
 	if (found && has_directory(value + used + 1, directory))
 		return 0;
-	if (!found && strcmp(name, "PATH") == 0)
-		return 0; /* then programs use a default of their own */
+	if (!found && strcmp(name, "PATH") == 0) /* without it, programs use a default of their own */
+		found = snprintf(value + used + 1, sizeof(value) - used - 1, LOGIN_PATH) > 0;
 	if (found && value[used + 1])
 		value[used] = ':';
 	return environment->set(environment->owner, name, value);

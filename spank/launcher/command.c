@@ -109,7 +109,7 @@ static int set_environment(uid_t uid, const struct jail *jail, struct fault *fau
 	static const char *const callers[] = {"TERM", "LANG", "TZ"};
 	const struct login login = {.uid = uid, .name = library_word("user"), .home = find_home(), .shell = find_shell()};
 
-	if (clearenv() || login_environment_set(&login) < 0)
+	if (clearenv() || login_environment_set(&own_environment, &login, false) < 0)
 		return fault_set(fault, "cannot set the command's environment: %s", strerror(errno));
 	for (size_t i = 0; i < sizeof(callers) / sizeof(callers[0]); i++)
 		if (library_word(callers[i])[0] && setenv(callers[i], library_word(callers[i]), 1) < 0)

@@ -173,6 +173,7 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 	if (show_gpus(jail, spec->gpus, sandbox->mnt, sandbox->root, fault) < 0)
 		return -1;
 	note_gpus(&step->node, spec->job, jail, spec->gpus);
+	environment_drop_session(sp, spec->user.uid, sandbox->root);
 	environment_add_jail(sp, jail, fault);
 	if (spec->net)
 		environment_add_net(sp, &step->node, spec->job, fault);
@@ -206,6 +207,8 @@ static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 	}
 	if (site_open(&site, &step->node, &step->fault) < 0)
 		goto out;
+	if (id == SLURM_BATCH_SCRIPT)
+		environment_add_login(sp, &site);
 	step->reason = GOJAIL_REASON_REQUEST;
 	if (complete_options(sp, &site, &options, &step->fault) < 0)
 		goto out;

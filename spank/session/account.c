@@ -2,6 +2,7 @@
 #include "session/account.h"
 
 #include "common/fd.h"
+#include "common/login_environment.h"
 #include "common/syscalls.h"
 
 #include <errno.h>
@@ -133,10 +134,8 @@ int account_read(struct account *account, const struct caller *caller, const str
 					"getent passwd %u",
 				 (unsigned)caller->uid, why, (unsigned)caller->uid);
 	*account = answer.account;
-	if (account->home[0] != '/')
-		snprintf(account->home, sizeof(account->home), "/");
-	if (account->shell[0] != '/' || strcmp(strrchr(account->shell, '/') + 1, GOJAIL_SESSION) == 0)
-		snprintf(account->shell, sizeof(account->shell), "%s", rules->shell);
+	snprintf(account->home, sizeof(account->home), "%s", login_home(answer.account.home));
+	snprintf(account->shell, sizeof(account->shell), "%s", login_shell(answer.account.shell, rules));
 	return 0;
 }
 

@@ -83,7 +83,7 @@ static int set_environment(const struct program *program, const struct account *
 	for (char *const *at = caller->variables; *at; at++)
 		if (strncmp(*at, "SSH_ORIGINAL_COMMAND=", 21) && putenv(*at))
 			return fault_set(fault, "cannot set the session's environment: %s", strerror(errno));
-	if (login_environment_set(&login) < 0 || (program->job && set_job(program) < 0) || add_lines(program->variables) < 0)
+	if (login_environment_set(&own_environment, &login, false) < 0 || (program->job && set_job(program) < 0) || add_lines(program->variables) < 0)
 		return fault_set(fault, "cannot set the session's environment: %s", strerror(errno));
 	return program->jail ? jail_environment_add(&own_environment, program->jail, fault) : 0;
 }

@@ -5,7 +5,9 @@
 // and every SPANK plugin exist: the user's login scripts run outside the jail (_get_user_env in
 // slurmd/req.c). sbatch sets the variable for --get-user-env and for --export with anything but
 // ALL, scrontab for every job, and a user may export it or send it by a client of his own. Every
-// way of submitting a job leads through job_submit, and no job's environment changes after that.
+// way of submitting a job leads through job_submit, and no job's environment changes after that. The
+// entry that is left, SLURM_GET_USER_ENV=0, makes the plugin on the node set what a login of the user
+// begins with (environment_add_login).
 
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>

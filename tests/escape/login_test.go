@@ -4,7 +4,6 @@ package escape_test
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -47,7 +46,7 @@ var loginCures = []struct {
 }{
 	{name: "control", conf: func(*testing.T) map[string]string { return nil }},
 	{name: "JobSubmitPlugins=gojail", conf: func(t *testing.T) map[string]string {
-		return map[string]string{"JobSubmitPlugins": "gojail", "PluginDir": pluginDirs(t)}
+		return map[string]string{"JobSubmitPlugins": "gojail", "PluginDir": harness.PluginDirs(t)}
 	}},
 	{name: "GetEnvTimeout=0", last: "24.11", conf: func(*testing.T) map[string]string {
 		return map[string]string{"GetEnvTimeout": "0"}
@@ -102,17 +101,3 @@ spool = "/var/spool/slurmd/%n"
 [jail.closed]
 root = "/srv/jails/closed"
 `
-
-// pluginDirs returns Slurm's own directory of plugins and gojail's, as PluginDir names them.
-func pluginDirs(t *testing.T) string {
-	t.Helper()
-	root := "/"
-	if release := harness.Release(); release != "" {
-		root = filepath.Join("../../build/cache/slurm-" + release)
-	}
-	found, err := filepath.Glob(filepath.Join(root, "usr/lib/*/slurm-wlm"))
-	require.NoError(t, err)
-	require.Len(t, found, 1)
-	_, inside, _ := strings.Cut(found[0], "usr/lib/")
-	return "/usr/lib/" + inside + ":" + harness.Prefix + "/lib/gojail"
-}

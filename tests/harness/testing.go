@@ -5,6 +5,7 @@ package harness
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -98,4 +99,18 @@ func ReadNumber(t testing.TB, name string, other uint64) uint64 {
 	n, err := strconv.ParseUint(text, 10, 64)
 	require.NoError(t, err, name)
 	return n
+}
+
+// PluginDirs returns Slurm's own directory of plugins and gojail's, as PluginDir of slurm.conf(5) names them.
+func PluginDirs(t testing.TB) string {
+	t.Helper()
+	root := "/"
+	if release := Release(); release != "" {
+		root = filepath.Join("../../build/cache/slurm-" + release)
+	}
+	found, err := filepath.Glob(filepath.Join(root, "usr/lib/*/slurm-wlm"))
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	_, inside, _ := strings.Cut(found[0], "usr/lib/")
+	return "/usr/lib/" + inside + ":" + Prefix + "/lib/gojail"
 }

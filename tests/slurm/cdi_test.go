@@ -98,6 +98,8 @@ func TestCDI(t *testing.T) {
 	job := c.Batch(harness.Alice, "#!/bin/sh\nexport LD_LIBRARY_PATH=/mine:$LD_LIBRARY_PATH\nsrun sh -c 'echo $LD_LIBRARY_PATH'\n"+
 		"LD_LIBRARY_PATH=/mine srun sh -c 'echo $LD_LIBRARY_PATH; driver-smi'\ncase $PATH in /run/gojail/cdi/bin:*bin*) echo path; esac\n", "--jail=debian")
 	assert.Equal(t, "COMPLETED /mine:/run/gojail/cdi/lib\n/run/gojail/cdi/lib:/mine\ndriver 42\npath\n", job.State+" "+job.Output, job)
+	requireOutput(t, "/run/gojail/cdi/bin:/usr/local/bin:/usr/bin:/bin", in("echo $PATH", "--export=NONE"))
+	requireOutput(t, "driver 42", c.Run(harness.Alice, "srun", "-Q", "-wn1", "--export=NONE", "--jail=debian", "driver-smi"))
 	requireOutput(t, "none", c.Run(harness.Alice, "srun", "-Q", "--jail=other", "sh", "-c", "echo ${LD_LIBRARY_PATH:-none}"))
 	requireOutput(t, "driver 42", c.Gojail("n1", "run", "debian", "--", "driver-smi"))
 	assert.True(t, before == list(), "a file of the jail has been made or changed") // the list is long
