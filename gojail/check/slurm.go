@@ -42,6 +42,7 @@ func (c *checker) checkSlurm() {
 	c.checkProlog(conf)
 	c.checkEpilog(conf)
 	c.checkFeatures(conf)
+	c.checkLaunch(conf)
 	c.checkSessions(conf)
 	slurmds := findProcesses("slurmd")
 	c.checkChroot(slurmds)

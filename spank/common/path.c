@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 bool is_own_tmpfs(int dir)
 {
@@ -34,6 +35,20 @@ int open_own_parent(int root, const char *path, const char **name)
 	if (dir >= 0 && !is_own_tmpfs(dir))
 		close_fd(&dir);
 	return dir;
+}
+
+bool find_in_list(const char *list, const char *name, char *path, size_t size)
+{
+	const char *end;
+	struct stat st;
+
+	for (const char *at = list; at; at = *end ? end + 1 : NULL) {
+		end = strchrnul(at, ':');
+		if (at[0] == '/' && snprintf(path, size, "%.*s/%s", (int)(end - at), at, name) < (int)size && stat(path, &st) == 0 &&
+		    S_ISREG(st.st_mode) && access(path, X_OK) == 0)
+			return true;
+	}
+	return false;
 }
 
 bool is_same_file(const struct stat *a, const struct stat *b)

@@ -65,6 +65,9 @@ static inline int attach_mount_at(int tree, const char *path)
 	return at < 0 ? -1 : k_move_mount(tree, at);
 }
 
+/* Writes the first path of an executable file of that name in a list of directories, such as PATH, as a shell finds it. Reports whether there is one. */
+bool find_in_list(const char *list, const char *name, char *path, size_t size);
+
 /* Reports whether both describe one file. */
 bool is_same_file(const struct stat *a, const struct stat *b);
 

@@ -9,6 +9,7 @@
 #include "common/job.h"
 #include "common/job_find.h"
 #include "common/login_environment.h"
+#include "common/path.h"
 #include "common/record.h"
 #include "common/storage.h"
 #include "common/syscalls.h"
@@ -120,23 +121,14 @@ static int set_environment(uid_t uid, const struct jail *jail, struct fault *fau
 /* Executes the program of that name, found as a shell does. Returns on failure, with errno, or 0 where there is no such program. */
 static void execute_program(const char *name, char **command)
 {
-	const char *end;
-	struct stat st;
 	char path[PATH_MAX];
 
-	if (strchr(name, '/')) {
+	if (strchr(name, '/'))
 		execv(name, command);
-		return;
-	}
-	for (const char *at = getenv("PATH"); at; at = *end ? end + 1 : NULL) {
-		end = strchrnul(at, ':');
-		if (at[0] == '/' && snprintf(path, sizeof(path), "%.*s/%s", (int)(end - at), at, name) < (int)sizeof(path) &&
-		    stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0) {
-			execv(path, command);
-			return;
-		}
-	}
-	errno = 0;
+	else if (find_in_list(getenv("PATH"), name, path, sizeof(path)))
+		execv(path, command);
+	else
+		errno = 0;
 }
 
 /*

@@ -91,7 +91,7 @@ int enter_task(spank_t sp)
 
 int finish_task(spank_t sp)
 {
-	task_finish(step_current());
+	task_finish(step_current(), sp);
 	return report_fault(step_current(), sp, true);
 }
 

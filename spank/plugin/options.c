@@ -19,6 +19,7 @@
 #include "plugin/options.h"
 
 #include "common/printable.h"
+#include "plugin/program.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -288,6 +289,7 @@ static int pass_on(spank_t sp, struct option *option, int (*check)(const char *)
 
 int options_pass_on(spank_t sp)
 {
+	program_pass_on();
 	return pass_on(sp, &jail, check_jail) < 0 || pass_on(sp, &mounts, check_mounts) < 0 || pass_on(sp, &net, check_net) < 0 ||
 			       pass_on(sp, &root, check_root) < 0 ?
 		       -1 :

@@ -207,6 +207,7 @@ static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 	}
 	if (site_open(&site, &step->node, &step->fault) < 0)
 		goto out;
+	program_read(&step->program, sp, step->node.name);
 	if (id == SLURM_BATCH_SCRIPT)
 		environment_add_login(sp, &site);
 	step->reason = GOJAIL_REASON_REQUEST;

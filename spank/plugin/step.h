@@ -10,6 +10,7 @@
 #include "plugin/cgroups.h"
 #include "plugin/launches.h"
 #include "plugin/pmix.h"
+#include "plugin/program.h"
 #include "common/share.h"
 #include "plugin/stage_window.h"
 #include "plugin/x11.h"
@@ -39,6 +40,7 @@ struct step {
 	char job[32];                 /* its number, once it is known */
 	char script[GOJAIL_PATH_MAX]; /* directory of the batch script, or "" */
 	struct x11 x11;
+	struct program program;
 	struct confine confine;
 	struct pmix pmix;
 	struct shared shares[1 + CGROUPS_MAX]; /* the directory of the step's PMIx server, if it has one; the job's cgroups */

@@ -15,7 +15,7 @@ void tasks_prepare(struct step *step, spank_t sp);
 void task_enter(struct step *step);
 
 /* In the task, as the user, with the descriptors of the task: what task_enter could not do. */
-void task_finish(struct step *step);
+void task_finish(struct step *step, spank_t sp);
 
 /* In task_post_fork, for each task; all are forked before the first call. Returns 0, or -1 with a fault that is to end the step. */
 int tasks_forked(struct step *step, spank_t sp);

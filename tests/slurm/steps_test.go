@@ -76,7 +76,7 @@ srun -n4 -O cat /tmp/sent`, "--jail=debian", "-N2", "-n2")
 
 	program := c.Run(harness.Alice, "srun", "--jail=debian", "-N2", "--bcast=/data/alice/program", "--jail-mount=/data/alice:/srv", "/bin/echo", "ran")
 	assert.NotZero(t, program.Code, program)
-	assert.Contains(t, program.Stderr, "/data/alice/program: No such file or directory", program)
+	assert.Contains(t, program.Stderr, "gojail: --bcast: the program was copied to /data/alice/program on the node, where the jail has none; ", program)
 	program = c.Run(harness.Alice, "srun", "--jail=debian", "-N2", "--jail-mount=/data/alice:/srv", "/srv/program", "ran")
 	requireOutput(t, "ran\nran", program)
 }
