@@ -5,6 +5,7 @@ package check
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -122,6 +123,22 @@ func TestCheckOfAdoption(t *testing.T) {
 			}
 			assert.Contains(t, found, test.want)
 		})
+	}
+}
+
+// TestCheckOfForwarding covers sshd's settings by which ports are forwarded; keys and values are those that sshd -T prints.
+func TestCheckOfForwarding(t *testing.T) {
+	for _, test := range []struct {
+		allow, disable string
+		adopts, warns  bool
+	}{
+		{"yes", "no", false, true}, {"local", "no", false, true}, {"remote", "no", false, true}, {"all", "", false, true},
+		{"no", "no", false, false}, {"yes", "yes", false, false}, {"yes", "no", true, false}, {"", "", false, false},
+	} {
+		found := ""
+		c := &checker{report: func(f Finding) { found += f.Found }}
+		c.checkForwarding(map[string]string{"allowtcpforwarding": test.allow, "disableforwarding": test.disable}, test.adopts)
+		assert.Equal(t, test.warns, strings.Contains(found, "sshd forwards ports (ssh -N -L) for users without a job"), test)
 	}
 }
 

@@ -58,6 +58,7 @@ func (c *checker) checkSessions(conf node.SlurmConf) {
 	}
 	c.checkSSHD(settings, forced)
 	if !login {
+		c.checkForwarding(settings, adopts)
 		c.checkChoice(settings)
 	}
 	if len(others) > 0 {

@@ -81,6 +81,16 @@ func (c *checker) checkSSHD(settings map[string]string, forced bool) {
 	}
 }
 
+// checkForwarding reports that users without a job reach the node's network: sshd forwards ports for a connection, with or without a session. With
+// pam_slurm_adopt the connection needs a job, and ends with it.
+func (c *checker) checkForwarding(settings map[string]string, adopts bool) {
+	if value := settings["allowtcpforwarding"]; adopts || value == "" || value == "no" || settings["disableforwarding"] == "yes" {
+		return
+	}
+	c.warn("sessions", "set up pam_slurm_adopt, or write to sshd_config: AllowTcpForwarding no",
+		"sshd forwards ports (ssh -N -L) for users without a job, and after its end")
+}
+
 // checkChoice reports variables by which users choose a job or a jail, if sshd does not accept them.
 func (c *checker) checkChoice(settings map[string]string) {
 	missing := slices.DeleteFunc([]string{"SLURM_JOB_ID", "SLURM_JAIL"}, func(name string) bool { return findAccepted(settings, name) != "" })

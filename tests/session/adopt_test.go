@@ -67,9 +67,19 @@ func TestAdoptedSession(t *testing.T) {
 	r = s.runSSH(harness.Alice, "none", shells, "for d in zero full null; do head -c0 /dev/$d && echo $d; done; exit 0")
 	assert.Equal(t, "zero\nnull\n", r.Stdout, "the devices of the job's cgroup: %v", r)
 	assert.Equal(t, 1, strings.Count(r.Stderr, "Operation not permitted"), r)
+	// Forwarded ports, which sshd serves without a session, end with the job, and there are none without one.
+	forward := append(listSSHArguments("ssh", shells), "-N", "-L", "127.0.0.1:7010:127.0.0.1:"+shells, "alice@127.0.0.1")
+	s.startInBackground(t, harness.Alice, forward...)
+	reaches := func() bool {
+		return strings.Contains(s.Root("ssh-keyscan", "-T", "20", "-t", "ed25519", "-p", "7010", "127.0.0.1").Stdout, "ssh-ed25519")
+	}
+	require.True(t, harness.Poll(harness.Timeout, reaches))
 	s.endJob(t, job)
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return !reaches() }), "the port is forwarded after the job")
 	r = s.runSSH(harness.Alice, "none", shells, "true")
 	assert.NotZero(t, r.Code, "pam_slurm_adopt refuses who has no job: %v", r)
+	r = s.Do(harness.Command{User: harness.Alice, Args: append([]string{"timeout", "20"}, forward...)})
+	assert.Equal(t, 255, r.Code, r)
 	_, err = os.Stat(s.Path("/run/gojail/n1"))
 	assert.NoError(t, err)
 }

@@ -5,6 +5,7 @@ package session_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -99,6 +100,25 @@ func TestSessionChoosesAJob(t *testing.T) {
 	}
 	s.endJob(t, second)
 	requireOutput(t, first, s.runSSH(harness.Alice, "none", shells, "echo $SLURM_JOB_ID"))
+}
+
+// TestSessionsOverOneConnection requires what docs/users.md says of a connection that ssh shares (ControlMaster of ssh_config(5)): the first
+// command's SendEnv decides which variables later sessions may set, and -S none makes a connection of its own.
+func TestSessionsOverOneConnection(t *testing.T) {
+	s := sharedSite(t)
+	first := s.startJob(t, harness.Alice, "--jail=debian")
+	second := s.startJob(t, harness.Alice, "--jail=debian")
+	for send, want := range map[string]string{"LANG": second, "SLURM_JOB_ID SLURM_JAIL": first} {
+		base := append(listSSHArguments("ssh", shells), "-oControlPath=/tmp/mux-"+strconv.Itoa(len(send)), "-oSendEnv="+send)
+		ssh := func(args ...string) harness.Result {
+			return s.Do(harness.Command{User: harness.Alice, Args: append(append(slices.Clone(base), args...), "alice@127.0.0.1", "echo $SLURM_JOB_ID")})
+		}
+		s.startInBackground(t, harness.Alice, append(slices.Clone(base), "-oControlMaster=yes", "-N", "alice@127.0.0.1")...)
+		require.True(t, harness.Poll(harness.Timeout, func() bool { return ssh("-O", "check").Code == 0 }))
+		requireOutput(t, second, ssh())
+		requireOutput(t, want, ssh("-oSetEnv=SLURM_JOB_ID="+first))
+		requireOutput(t, first, ssh("-S", "none", "-oSetEnv=SLURM_JOB_ID="+first))
+	}
 }
 
 // TestSessionWithoutAJob requires what the site configures, and the node for exempt groups.
