@@ -150,3 +150,15 @@ func TestEnvironment(t *testing.T) {
 		})
 	}
 }
+
+// TestSessionDirectoryOfAJail requires that the variables that lead into it stay where the administrator shows /run/user in a jail.
+func TestSessionDirectoryOfAJail(t *testing.T) {
+	c := sharedCluster(t)
+	configure(t, c, harness.DefaultConfig+"[[jail.other.mounts]]\ndestination = \"/run/user\"\ntype = \"bind\"\nsource = \"/run/user\"\noptions = [\"rbind\"]\n")
+	require.Zero(t, c.Root("install", "-d", "-o", "alice", "-m", "700", "/run/user/5001").Code)
+	require.Zero(t, c.Gojail("n1", "init", "other").Code)
+	for jail, want := range map[string]string{"other": "/run/user/5001", "debian": "none"} {
+		r := c.Do(harness.Command{User: harness.Alice, Env: session, Args: []string{"srun", "-Q", "-wn1", "--jail=" + jail, "sh", "-c", "echo ${XDG_RUNTIME_DIR-none}"}})
+		requireOutput(t, want, r)
+	}
+}
