@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gojail/gojail/exporter/slurm"
+	"github.com/gojail/gojail/internal/slurm"
 )
 
 // Names of the sources, each a command of Slurm.

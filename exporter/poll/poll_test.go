@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/gojail/gojail/exporter/slurm"
+	"github.com/gojail/gojail/internal/slurm"
 )
 
 // fakeSlurm notes what it is asked, and fails as the test wants.

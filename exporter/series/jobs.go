@@ -5,7 +5,7 @@ package series
 import (
 	"strings"
 
-	"github.com/gojail/gojail/exporter/slurm"
+	"github.com/gojail/gojail/internal/slurm"
 )
 
 // addJobs adds the numbers of jobs. States and nodes without jobs have 0, so that a first one is an increase.

@@ -5,8 +5,8 @@ package series
 import (
 	"slices"
 
-	"github.com/gojail/gojail/exporter/slurm"
 	"github.com/gojail/gojail/internal/metric"
+	"github.com/gojail/gojail/internal/slurm"
 )
 
 // Limits of the values of labels; what is beyond them is "other".

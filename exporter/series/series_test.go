@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/exporter/poll"
-	"github.com/gojail/gojail/exporter/slurm"
 	"github.com/gojail/gojail/internal/metric/metrictest"
+	"github.com/gojail/gojail/internal/slurm"
 )
 
 var at = time.Unix(1.7e9, 0)

@@ -67,9 +67,8 @@ var mayImport = map[string][]string{
 	"healthcheck/cmd":           {"healthcheck", "gojail/config", "gojail/contract", "gojail/node", "netsetup/config", "internal"},
 	"healthcheck":               {"internal"},
 
-	"exporter/slurm":  {"internal"},
-	"exporter/poll":   {"exporter/slurm", "internal"},
-	"exporter/series": {"exporter/poll", "exporter/slurm", "internal"},
+	"exporter/poll":   {"internal"},
+	"exporter/series": {"exporter/poll", "internal"},
 	"exporter/cmd":    {"exporter", "internal"},
 	"exporter":        {},
 

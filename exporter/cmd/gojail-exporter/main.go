@@ -18,7 +18,7 @@ import (
 
 	"github.com/gojail/gojail/exporter/poll"
 	"github.com/gojail/gojail/exporter/series"
-	"github.com/gojail/gojail/exporter/slurm"
+	"github.com/gojail/gojail/internal/slurm"
 	"github.com/gojail/gojail/internal/version"
 )
 

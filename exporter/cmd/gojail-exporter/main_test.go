@@ -29,7 +29,7 @@ import (
 // newCommands makes a directory with commands that print what those of a release printed.
 func newCommands(t *testing.T, release string) string {
 	t.Helper()
-	data, err := filepath.Abs("../../slurm/testdata/" + release)
+	data, err := filepath.Abs("../../../internal/slurm/testdata/" + release)
 	require.NoError(t, err)
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -11,7 +11,7 @@ import (
 )
 
 // testdata has what the commands of each release printed on a private cluster.
-const testdata = "exporter/slurm/testdata"
+const testdata = "internal/slurm/testdata"
 
 // writeCommands makes the directory of commands that print what those of a release would on a large cluster.
 func writeCommands(dir, release string, nodes, jobs int) error {
