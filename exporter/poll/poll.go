@@ -37,7 +37,7 @@ var Reasons = []string{Timeout, Command, Output}
 type Slurm interface {
 	FindRelease(context.Context) error
 	Ping(context.Context) ([]slurm.Controller, error)
-	Nodes(context.Context) ([]slurm.Node, error)
+	Nodes(context.Context) (*slurm.Nodes, error)
 	Jobs(context.Context) (*slurm.Jobs, error)
 	Diag(context.Context) (*slurm.Diag, error)
 }
@@ -46,9 +46,12 @@ type Slurm interface {
 type Source struct {
 	Runs     int
 	Failures map[string]int // by reason
+	Odd      int            // records and values that could not be read
 	Failing  bool           // whether the last run failed
 	Took     time.Duration  // the last run
 	At       time.Time      // when the last run began that succeeded; zero: none
+
+	isOdd bool // whether the last answer had records that could not be read
 }
 
 // View is what is known at a time. Its contents are never changed.
@@ -57,7 +60,7 @@ type View struct {
 	Up          bool // whether slurmctld answered the last time
 	Asked       bool // whether it was asked at all
 	Controllers []slurm.Controller
-	Nodes       []slurm.Node
+	Nodes       *slurm.Nodes
 	Jobs        *slurm.Jobs
 	Diag        *slurm.Diag
 	Sources     map[string]Source
@@ -130,13 +133,19 @@ func (p *Poller) Poll(ctx context.Context) {
 	var nodesErr, jobsErr, diagErr error
 	if next.Nodes, nodesErr = ask(ctx, p, next.Sources, Nodes, p.Slurm.Nodes); nodesErr != nil {
 		next.Nodes = before.Nodes
+	} else {
+		p.noteOdd(next.Sources, Nodes, next.Nodes.Odd)
 	}
 	if next.Jobs, jobsErr = ask(ctx, p, next.Sources, Jobs, p.Slurm.Jobs); jobsErr != nil {
 		next.Jobs = before.Jobs
+	} else {
+		p.noteOdd(next.Sources, Jobs, next.Jobs.Odd)
 	}
 	if left == commandsMost {
 		if next.Diag, diagErr = ask(ctx, p, next.Sources, Diag, p.Slurm.Diag); diagErr != nil {
 			next.Diag = before.Diag
+		} else {
+			p.noteOdd(next.Sources, Diag, next.Diag.Odd)
 		}
 	}
 	next.Up = hasAnswered(nodesErr) || hasAnswered(jobsErr) || left == commandsMost && hasAnswered(diagErr)
@@ -183,6 +192,17 @@ func ask[T any](ctx context.Context, p *Poller, sources map[string]Source, name 
 	s.Failing = err != nil
 	sources[name] = s
 	return result, err
+}
+
+// noteOdd counts what could not be read of an answer, and tells of the first such answer of a source.
+func (p *Poller) noteOdd(sources map[string]Source, name string, odd slurm.Odd) {
+	s := sources[name]
+	if odd.Count > 0 && !s.isOdd {
+		p.Log.Warn("a record of Slurm cannot be read and has no series", "source", name, "records", odd.Count, "first", odd.First)
+	}
+	s.Odd += odd.Count
+	s.isOdd = odd.Count > 0
+	sources[name] = s
 }
 
 func reasonOf(err error) string {

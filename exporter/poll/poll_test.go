@@ -21,6 +21,7 @@ type fakeSlurm struct {
 	asked       []string
 	controllers []slurm.Controller
 	fails       map[string]error
+	odd         slurm.Odd
 }
 
 func (f *fakeSlurm) ask(name string) error {
@@ -32,8 +33,8 @@ func (f *fakeSlurm) FindRelease(context.Context) error { return nil }
 func (f *fakeSlurm) Ping(context.Context) ([]slurm.Controller, error) {
 	return f.controllers, f.ask(Ping)
 }
-func (f *fakeSlurm) Nodes(context.Context) ([]slurm.Node, error) {
-	return []slurm.Node{{Name: "n1"}}, f.ask(Nodes)
+func (f *fakeSlurm) Nodes(context.Context) (*slurm.Nodes, error) {
+	return &slurm.Nodes{List: []slurm.Node{{Name: "n1"}}, Odd: f.odd}, f.ask(Nodes)
 }
 func (f *fakeSlurm) Jobs(context.Context) (*slurm.Jobs, error) { return &slurm.Jobs{}, f.ask(Jobs) }
 func (f *fakeSlurm) Diag(context.Context) (*slurm.Diag, error) { return &slurm.Diag{}, f.ask(Diag) }
@@ -180,4 +181,22 @@ func TestOutputThatCannotBeParsed(t *testing.T) {
 	assert.True(t, p.View().Up)
 	assert.Empty(t, p.present())
 	assert.Equal(t, map[string]int{Output: 1}, p.View().Sources[Diag].Failures)
+}
+
+// TestOddRecords: they are counted in each interval, and told of once.
+func TestOddRecords(t *testing.T) {
+	p := newTest("login", true)
+	p.slurm.odd = slurm.Odd{Count: 2, First: "no State: \"n1\""}
+	p.poll()
+	p.poll()
+	v := p.View()
+	assert.Equal(t, 4, v.Sources[Nodes].Odd)
+	assert.Zero(t, v.Sources[Jobs].Odd)
+	assert.NotNil(t, v.Nodes)
+	assert.Equal(t, 1, strings.Count(p.log.String(), "cannot be read"), p.log)
+	p.slurm.odd = slurm.Odd{}
+	p.poll()
+	p.slurm.odd = slurm.Odd{Count: 1}
+	p.poll()
+	assert.Equal(t, 2, strings.Count(p.log.String(), "cannot be read"), p.log)
 }

@@ -58,7 +58,7 @@ func (g *Gatherer) makeData(v *poll.View) ([]*dto.MetricFamily, error) {
 	}
 	data, err := gather(func(s sink) {
 		if v.Nodes != nil {
-			s.addNodes(v.Nodes)
+			s.addNodes(v.Nodes.List)
 		}
 		if v.Jobs != nil {
 			s.addJobs(v.Jobs, v.Nodes)
@@ -97,6 +97,9 @@ func (g *Gatherer) addState(s sink, v *poll.View) {
 	for _, name := range poll.Sources {
 		source := v.Sources[name]
 		s.add(commands, float64(source.Runs), name)
+		if name != poll.Ping {
+			s.add(oddRecords, float64(source.Odd), name)
+		}
 		for _, reason := range poll.Reasons {
 			s.add(commandFailures, float64(source.Failures[reason]), name, reason)
 		}

@@ -9,7 +9,11 @@ import (
 )
 
 // addJobs adds the numbers of jobs. States and nodes without jobs have 0, so that a first one is an increase.
-func (s sink) addJobs(j *slurm.Jobs, list []slurm.Node) {
+func (s sink) addJobs(j *slurm.Jobs, all *slurm.Nodes) {
+	var list []slurm.Node
+	if all != nil {
+		list = all.List
+	}
 	states := counts{}
 	for _, state := range slurm.JobStates {
 		states[pair{state}] = 0
@@ -39,7 +43,7 @@ func (s sink) addJobs(j *slurm.Jobs, list []slurm.Node) {
 	for i := range list {
 		running[pair{list[i].Name}] = float64(j.Nodes[list[i].Name])
 	}
-	if list == nil { // those of the jobs alone
+	if all == nil { // those of the jobs alone
 		for name, count := range j.Nodes {
 			running[pair{name}] = float64(count)
 		}

@@ -13,6 +13,7 @@ var (
 	dataStale       = metric.NewGauge("gojail_exporter_data_stale", "1 if the last command failed, or its data is too old and no longer here.", "source")
 	commands        = metric.NewCounter("gojail_exporter_commands_total", "Commands of Slurm that were run.", "source")
 	commandFailures = metric.NewCounter("gojail_exporter_command_failures_total", "Commands of Slurm that failed.", "source", "reason")
+	oddRecords      = metric.NewCounter("gojail_exporter_odd_records_total", "Records and values that could not be read, and have no series or not all.", "source")
 	commandTime     = metric.NewGauge("gojail_exporter_command_duration_seconds", "How long the last command took.", "source")
 )
 

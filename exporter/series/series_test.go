@@ -23,14 +23,14 @@ var at = time.Unix(1.7e9, 0)
 
 // newView returns a view with everything in it.
 func newView() poll.View {
-	source := poll.Source{Runs: 3, Failures: map[string]int{poll.Timeout: 1}, Took: time.Second, At: at}
+	source := poll.Source{Runs: 3, Odd: 7, Failures: map[string]int{poll.Timeout: 1}, Took: time.Second, At: at}
 	return poll.View{
 		Active: true, Up: true, Asked: true,
 		Controllers: []slurm.Controller{{Host: "a", Up: true}, {Host: "b"}},
-		Nodes: []slurm.Node{
+		Nodes: &slurm.Nodes{List: []slurm.Node{
 			{Name: "n1", State: "mixed", Partitions: []string{"main", "gpu"}, GPUs: []slurm.GPUs{{Type: "h100", Total: 4, Allocated: 3}}, CPUs: 8, CPUsAllocated: 2, Version: "24.11.5"},
 			{Name: "n2", State: "idle", Flags: []string{"drain"}, Reason: "a \"b\"\\", ReasonUser: "root", ReasonTime: at, Partitions: []string{"main"}, CPUs: 8},
-		},
+		}},
 		Jobs: &slurm.Jobs{
 			States: map[string]int{"pending": 3, "running": 1}, Partitions: map[slurm.InPartition]int{{Partition: "main", Word: "pending"}: 3},
 			Pending: map[slurm.InPartition]int{{Partition: "main", Word: "Priority"}: 3}, Nodes: map[string]int{"n1": 1},
@@ -178,7 +178,7 @@ func TestStates(t *testing.T) {
 // TestNoNodes: a cluster whose nodes are all deleted has no node, which is no old answer.
 func TestNoNodes(t *testing.T) {
 	v := newView()
-	v.Nodes, v.Jobs.Nodes = []slurm.Node{}, nil
+	v.Nodes, v.Jobs.Nodes = &slurm.Nodes{}, nil
 	text := render(t, newGatherer(&v))
 	assert.Contains(t, text, `gojail_exporter_data_stale{source="nodes"} 0`)
 	assert.Contains(t, text, `gojail_slurm_nodes{state="idle"} 0`)
@@ -205,10 +205,10 @@ func TestOncePerInterval(t *testing.T) {
 // TestLimits: whatever Slurm says, there is a page, and its series are limited.
 func TestLimits(t *testing.T) {
 	v := newView()
-	v.Nodes = nil
+	v.Nodes = &slurm.Nodes{}
 	for i := range 600 {
 		name := fmt.Sprint("x", i)
-		v.Nodes = append(v.Nodes, slurm.Node{Name: fmt.Sprint("n", i%500), State: "idle", Flags: []string{name, name, "y" + name, slurm.Other}, Version: name,
+		v.Nodes.List = append(v.Nodes.List, slurm.Node{Name: fmt.Sprint("n", i%500), State: "idle", Flags: []string{name, name, "y" + name, slurm.Other}, Version: name,
 			Partitions: []string{name, "y" + name, slurm.Other}, GPUs: []slurm.GPUs{{Type: name, Total: 1}, {Type: "y" + name, Total: 1}}})
 	}
 	v.Diag.Users = append(v.Diag.Users, slurm.RPC{Name: slurm.Other, Count: 2})

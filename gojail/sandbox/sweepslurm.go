@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/internal/command"
-	"github.com/gojail/gojail/internal/slurmconf"
+	"github.com/gojail/gojail/internal/slurm"
 )
 
 // squeueDeadline is how long the sweep waits for squeue.
@@ -44,10 +44,11 @@ func (s *sweep) askController(job string) string {
 	return why
 }
 
-// runSqueue returns what squeue prints without a header; conf is the directory of slurm.conf.
+// runSqueue returns what squeue prints without a header; conf is the directory of slurm.conf. No column of its callers
+// has text of users.
 func runSqueue(ctx context.Context, squeue, conf string, args ...string) (string, error) {
-	return command.Run(ctx, command.Command{
-		Path: squeue, Args: append([]string{"-h"}, args...), Env: slurmconf.Environment(filepath.Join(conf, "slurm.conf")),
+	return slurm.Run(ctx, slurm.Program{
+		Command: command.Command{Path: squeue, Args: append([]string{"-h"}, args...)}, Conf: filepath.Join(conf, "slurm.conf"),
 	})
 }
 

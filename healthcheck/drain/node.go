@@ -4,9 +4,10 @@ package drain
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/gojail/gojail/internal/slurm"
 )
 
 // nodeState is the state of a node in Slurm.
@@ -17,41 +18,24 @@ type nodeState struct {
 	stamp  string   // "root@2026-11-21T17:00:00": user and time of the reason
 }
 
-// parseNode parses the output of "scontrol show node NAME" (src/api/node_info.c,
-// slurm_sprint_node_table). Unknown content is an error.
-func parseNode(text, name string) (*nodeState, error) {
-	var ( // compiled here, since hardly any run needs these
-		nameRule  = regexp.MustCompile(`^NodeName=(\S+) `)
-		stateRule = regexp.MustCompile(`(?m)^   State=(\S*) `)
-		// Only the first line of a reason has the stamp.
-		reasonRule = regexp.MustCompile(`(?m)^   Reason=(.*) \[([^\[\]\s]+@[^\[\]\s]+)\]$`)
-		anyReason  = regexp.MustCompile(`(?m)^ *Reason=`)
-	)
-	n := &nodeState{Name: name}
-	m := nameRule.FindAllStringSubmatch(text, -1)
-	if len(m) != 1 || m[0][1] != name || strings.Count(text, "NodeName=") != 1 {
-		return nil, fmt.Errorf("scontrol show node did not show exactly the node %s", name)
+// readState returns the state of a node from its record. An unknown base state, anything but words in it, and a reason
+// without a stamp are errors.
+func readState(record *slurm.Record, name string) (*nodeState, error) {
+	state := record.Field("State")
+	n := &nodeState{Name: name, State: strings.Split(state, "+"), Reason: record.Reason}
+	if record.By != "" {
+		n.stamp = record.By + "@" + record.At
+	} else if record.Reason != "" {
+		return nil, fmt.Errorf("cannot parse the reason of the node %s: %.100q does not say who gave it", name, record.Reason)
 	}
-	m = stateRule.FindAllStringSubmatch(text, -1)
-	if len(m) != 1 {
-		return nil, fmt.Errorf("scontrol show node shows no state of the node %s", name)
-	}
-	n.State = strings.Split(m[0][1], "+")
 	for i, word := range n.State {
 		n.State[i] = strings.TrimRight(word, "*") // NOT_RESPONDING in older releases
 		if strings.Trim(n.State[i], "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != "" || n.State[i] == "" {
-			return nil, fmt.Errorf("cannot parse the state %.100q of the node %s", m[0][1], name)
+			return nil, fmt.Errorf("cannot parse the state %.100q of the node %s", state, name)
 		}
 	}
 	if !slices.Contains(baseStates, n.State[0]) {
-		return nil, fmt.Errorf("cannot parse the state %.100q of the node %s", m[0][1], name)
-	}
-	reasons := reasonRule.FindAllStringSubmatch(text, -1)
-	switch {
-	case len(reasons) == 1 && len(anyReason.FindAllString(text, -1)) == 1:
-		n.Reason, n.stamp = reasons[0][1], reasons[0][2]
-	case anyReason.MatchString(text):
-		return nil, fmt.Errorf("cannot parse the reason of the node %s", name)
+		return nil, fmt.Errorf("cannot parse the state %.100q of the node %s", state, name)
 	}
 	return n, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/nccl/settings"
 	"github.com/gojail/gojail/internal/command"
-	"github.com/gojail/gojail/internal/slurmconf"
+	"github.com/gojail/gojail/internal/slurm"
 )
 
 // Slurm runs the commands of Slurm, which are in the directory of scontrol.
@@ -23,24 +23,36 @@ type Slurm struct {
 	User *Account // owner of the jobs
 }
 
-// runCommand runs a command, as the jobs' account if as is not nil, and returns its standard
-// output. Its timeout is that of one request to the controller.
+// newProgram returns a program with its arguments, whose timeout is that of one request to the controller.
+func (s *Slurm) newProgram(argv ...string) slurm.Program {
+	p := slurm.Program{Command: command.Command{Path: argv[0], Args: argv[1:]}, Conf: s.Conf, Timeout: s.Timeout}
+	if !filepath.IsAbs(p.Path) {
+		p.Path = filepath.Join(filepath.Dir(s.Scontrol), p.Path)
+	}
+	return p
+}
+
+// runCommand runs a command, as the jobs' account if as is not nil, and returns its standard output.
 func (s *Slurm) runCommand(ctx context.Context, as *Account, input string, argv ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
-	defer cancel()
-	c := command.Command{Path: argv[0], Args: argv[1:], Env: slurmconf.Environment(s.Conf), Input: input}
-	if !filepath.IsAbs(c.Path) {
-		c.Path = filepath.Join(filepath.Dir(s.Scontrol), c.Path)
-	}
+	p := s.newProgram(argv...)
+	p.Input = input
 	if as != nil {
-		c.Credential, c.Env = as.newCredential(), append(c.Env, as.buildEnvironment()...)
+		p.Credential, p.Env = as.newCredential(), as.buildEnvironment()
 	}
-	text, err := command.Run(ctx, c)
-	var failed *command.ExitError
-	if errors.As(err, &failed) {
-		return "", &refusedError{failed}
+	text, err := slurm.Run(ctx, p)
+	if err = refuse(err); errors.As(err, new(*refusedError)) {
+		return "", err
 	}
 	return text, err
+}
+
+// refuse returns the error of a program; that of one that failed as a refusedError.
+func refuse(err error) error {
+	var failed *command.ExitError
+	if errors.As(err, &failed) {
+		return &refusedError{failed}
+	}
+	return err
 }
 
 // refusedError reports a command that failed with an exit code.
@@ -57,23 +69,25 @@ func isName(name string) bool {
 	return name != "" && strings.Trim(name, letters+"._-") == "" && strings.Contains(letters, name[:1])
 }
 
-// listNodes returns the states of the partition's nodes in Slurm's words: "idle".
+// listNodes returns the states of the partition's nodes in Slurm's words: "idle". A node that cannot be read is not tested.
 func (s *Slurm) listNodes(ctx context.Context) (map[string]string, error) {
-	argv := []string{"sinfo", "--noheader", "--Node", "--format=%N|%T"}
+	argv := []string{"sinfo", "--Node"}
 	if s.NCCL.Partition != "" {
 		argv = append(argv, "--partition="+s.NCCL.Partition)
 	}
-	text, err := s.runCommand(ctx, nil, "", argv...)
-	if err != nil {
-		return nil, err
-	}
 	states := map[string]string{}
-	for line := range strings.Lines(text) {
-		name, state, found := strings.Cut(strings.TrimSpace(line), "|")
-		if !found || !isName(name) || state == "" {
-			return nil, fmt.Errorf("cannot parse the output of sinfo: %s", sanitizeText(line))
+	odd, err := slurm.Rows(ctx, s.newProgram(argv...), []string{"%N", "%T"}, func(row []string) error {
+		if !isName(row[0]) || row[1] == "" {
+			return errors.New("a node does not have a name and a state")
 		}
-		states[name] = state
+		states[row[0]] = row[1]
+		return nil
+	})
+	if err != nil {
+		return nil, refuse(err)
+	}
+	if len(states) == 0 && odd.Count > 0 {
+		return nil, fmt.Errorf("cannot parse the output of sinfo: %s", sanitizeText(odd.First))
 	}
 	if len(states) == 0 {
 		return nil, errors.New("sinfo shows no nodes; check nccl.partition")
@@ -92,23 +106,22 @@ type slurmJob struct {
 }
 
 // listJobs returns all jobs of this tool that Slurm knows. Slurm removes a job MinJobAge after
-// its end.
+// its end. Other jobs of the account may have any name.
 func (s *Slurm) listJobs(ctx context.Context) ([]slurmJob, error) {
-	text, err := s.runCommand(ctx, nil, "", "squeue", "--noheader", "--states=all", "--user="+s.User.Name, "--format=%i|%T|%j")
-	if err != nil {
-		return nil, err
-	}
 	var jobs []slurmJob
-	for line := range strings.Lines(text) {
-		parts := strings.SplitN(strings.TrimSpace(line), "|", 3)
-		if len(parts) != 3 || parts[0] == "" || parts[1] == "" {
-			return nil, fmt.Errorf("cannot parse the output of squeue: %s", sanitizeText(line))
+	odd, err := slurm.Rows(ctx, s.newProgram("squeue", "--states=all", "--user="+s.User.Name), []string{"%i", "%T", "%j"}, func(row []string) error {
+		switch {
+		case row[0] == "" || row[1] == "":
+			return errors.New("a job does not have a number and a state")
+		case strings.HasPrefix(row[2], prefix):
+			jobs = append(jobs, slurmJob{row[0], row[1], row[2]})
 		}
-		if strings.HasPrefix(parts[2], prefix) {
-			jobs = append(jobs, slurmJob{parts[0], parts[1], parts[2]})
-		}
+		return nil
+	})
+	if err == nil && odd.Count > 0 { // it may be a job of this tool
+		err = fmt.Errorf("cannot parse the output of squeue: %s", sanitizeText(odd.First))
 	}
-	return jobs, nil
+	return jobs, refuse(err)
 }
 
 // unfinished are the states of pending and running jobs (squeue(1), JOB STATE CODES).

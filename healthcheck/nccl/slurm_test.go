@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,12 @@ import (
 	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/nccl/settings"
 )
+
+// printRows is a script that prints rows whose columns are separated with "|", in the form that it is asked for.
+func printRows(text string, columns int) string {
+	return "for a; do case $a in --format=*) m=${a#--format=};; esac; done; m=${m%%\x1f*}\n" +
+		"sed -e \"s/^/$m|/\"" + strings.Repeat(" -e 's/|/\x1f/'", columns) + " <<'END'\n" + text + "\nEND"
+}
 
 // fake returns a Slurm whose commands are scripts.
 func fake(t *testing.T, scripts map[string]string) *Slurm {
@@ -35,25 +42,28 @@ func TestAnswersOfSlurm(t *testing.T) {
 	ctx := context.Background()
 	for script, want := range map[string]string{
 		"exit 0":                         "sinfo shows no node",
-		"echo 'n1 idle'":                 "cannot parse the output of sinfo: n1 idle",
-		"echo '../../etc|idle'":          "cannot parse the output of sinfo",
-		"echo 'n1/../x|idle'":            "cannot parse the output of sinfo",
-		"echo '.|idle'":                  "cannot parse the output of sinfo",
-		"echo 'n1|'":                     "cannot parse the output of sinfo",
+		"echo 'n1|idle'":                 "cannot parse the output of sinfo: \"n1|idle\" where a row should begin",
+		printRows("n1 idle", 2):          "cannot parse the output of sinfo: a row does not have 2 columns",
+		printRows("../../etc|idle", 2):   "cannot parse the output of sinfo",
+		printRows("n1/../x|idle", 2):     "cannot parse the output of sinfo",
+		printRows(".|idle", 2):           "cannot parse the output of sinfo",
+		printRows("n1|", 2):              "cannot parse the output of sinfo",
 		"echo no such thing >&2; exit 1": "sinfo: exit status 1: no such thing",
 	} {
 		_, err := fake(t, map[string]string{"sinfo": script}).listNodes(ctx)
 		assert.ErrorContains(t, err, want, script)
 	}
-	states, err := fake(t, map[string]string{"sinfo": "echo 'n1|idle'; echo 'n2|drained*'; echo 'n1|idle'"}).listNodes(ctx)
+	states, err := fake(t, map[string]string{"sinfo": printRows("n1|idle\n../n3|idle\nn2|drained*\nn1|idle", 2)}).listNodes(ctx)
 	require.NoError(t, err)
-	assert.Equal(t, map[string]string{"n1": "idle", "n2": "drained*"}, states)
+	assert.Equal(t, map[string]string{"n1": "idle", "n2": "drained*"}, states, "an odd node is not tested")
 
-	jobs, err := fake(t, map[string]string{"squeue": "echo '1|RUNNING|gojail-nccl-a-1'; echo '2|RUNNING|other|job'"}).listJobs(ctx)
+	jobs, err := fake(t, map[string]string{"squeue": printRows("1|RUNNING|gojail-nccl-a-1\n2|RUNNING|other|job", 3)}).listJobs(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, []slurmJob{{"1", "RUNNING", "gojail-nccl-a-1"}}, jobs)
-	_, err = fake(t, map[string]string{"squeue": "echo slurm_load_jobs error"}).listJobs(ctx)
-	assert.ErrorContains(t, err, "cannot parse the output of squeue")
+	for _, script := range []string{"echo slurm_load_jobs error", printRows("1|RUNNING", 3), printRows("|RUNNING|gojail-nccl-a-1", 3)} {
+		_, err = fake(t, map[string]string{"squeue": script}).listJobs(ctx)
+		assert.ErrorContains(t, err, "cannot parse the output of squeue", script)
+	}
 
 	for script, want := range map[string]bool{
 		"echo JobId=7 Restarts=0 SuspendTime=None":                false,

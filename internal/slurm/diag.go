@@ -12,6 +12,13 @@ type Diag struct {
 	Values map[string]float64 // by their names in JSON, those of an exit as "bf_exit/bf_max_time"; times in microseconds
 	Types  []RPC              // RPCs by type
 	Users  []RPC              // and by user
+	Odd    Odd
+}
+
+// isValue reports whether a number is one of the statistics: not negative, and none of NO_VAL and INFINITE (slurm.h).
+func isValue(n float64) bool {
+	const noValue, infinite = 0xfffffffe, 0xffffffff // in 64 bits, both are 1 << 64 as float64
+	return n >= 0 && n < 1<<63 && n != noValue && n != infinite
 }
 
 // RPC are the RPCs of one type or user.

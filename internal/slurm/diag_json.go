@@ -5,11 +5,9 @@ package slurm
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // exitsMost is the limit of the reasons why a cycle of a scheduler ends.
@@ -22,58 +20,70 @@ func readDiagJSON(r io.Reader) (*Diag, error) {
 	if err != nil {
 		return nil, err
 	}
-	if all["server_thread_count"] == nil {
-		return nil, errors.New("there is no server_thread_count")
+	known := knownValues()
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(all)), func(key string) bool { return known[key] }) {
+		return nil, errors.New("there are no statistics in it")
 	}
 	d := &Diag{Values: map[string]float64{}}
-	for key, raw := range all {
-		switch key {
-		case "rpcs_by_message_type":
-			d.Types, err = readRPCs(raw)
-		case "rpcs_by_user":
-			d.Users, err = readRPCs(raw)
-		case "schedule_exit", "bf_exit":
-			var exits map[string]float64
-			err = json.Unmarshal(raw, &exits)
-			for _, name := range slices.Sorted(maps.Keys(exits))[:min(len(exits), exitsMost)] {
-				d.Values[key+"/"+toWord(name)] = exits[name]
-			}
-		default:
-			readJSONValue(d.Values, key, raw)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", key, err)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		raw := all[key]
+		switch {
+		case key == "rpcs_by_message_type":
+			d.Types = d.readRPCs(key, raw)
+		case key == "rpcs_by_user":
+			d.Users = d.readRPCs(key, raw)
+		case key == "schedule_exit" || key == "bf_exit":
+			d.readExits(key, raw)
+		case known[key]:
+			d.readJSONValue(key, raw)
 		}
 	}
 	return d.finish(), nil
 }
 
-// readJSONValue reads a value that is a number, or a number that may be unset; others are skipped.
-func readJSONValue(values map[string]float64, key string, raw json.RawMessage) {
+// readJSONValue reads a value that is a number, or a number that may be unset.
+func (d *Diag) readJSONValue(key string, raw json.RawMessage) {
 	var plain float64
 	var time number
 	switch {
-	case strings.Contains(key, "/"): // is the name of an exit
-	case json.Unmarshal(raw, &plain) == nil:
-		values[key] = plain
-	case json.Unmarshal(raw, &time) == nil && time.Set && time.Number > 0:
-		values[key] = float64(time.Number)
+	case string(raw) == "null": // unset
+	case json.Unmarshal(raw, &plain) == nil && isValue(plain):
+		d.Values[key] = plain
+	case json.Unmarshal(raw, &plain) == nil || json.Unmarshal(raw, &time) != nil || time.Number < 0:
+		d.Odd.add(key+" is not an unsigned number", string(raw))
+	case time.Set && time.Number > 0:
+		d.Values[key] = float64(time.Number)
 	}
 }
 
-func readRPCs(raw json.RawMessage) (list []RPC, err error) {
-	var rows []struct {
-		Type  string  `json:"message_type"`
-		User  string  `json:"user"`
-		Count float64 `json:"count"`
-		Time  float64 `json:"total_time"`
+func (d *Diag) readExits(key string, raw json.RawMessage) {
+	var exits map[string]json.RawMessage
+	if json.Unmarshal(raw, &exits) != nil {
+		d.Odd.add(key+" is not an object", string(raw))
 	}
-	if err := json.Unmarshal(raw, &rows); err != nil {
-		return nil, err
+	for _, name := range slices.Sorted(maps.Keys(exits))[:min(len(exits), exitsMost)] {
+		d.readJSONValue(key+"/"+toWord(name), exits[name])
+	}
+}
+
+func (d *Diag) readRPCs(key string, raw json.RawMessage) (list []RPC) {
+	var rows []json.RawMessage
+	if json.Unmarshal(raw, &rows) != nil {
+		d.Odd.add(key+" is not a list", string(raw))
 	}
 	seen := map[string]int{}
-	for _, r := range rows {
+	for _, raw := range rows {
+		var r struct {
+			Type  string  `json:"message_type"`
+			User  string  `json:"user"`
+			Count float64 `json:"count"`
+			Time  float64 `json:"total_time"`
+		}
+		if json.Unmarshal(raw, &r) != nil || !isValue(r.Count) || !isValue(r.Time) {
+			d.Odd.add("not the statistics of an RPC", string(raw))
+			continue
+		}
 		list = addRPC(list, seen, RPC{r.Type + r.User, r.Count, r.Time})
 	}
-	return list, nil
+	return list
 }

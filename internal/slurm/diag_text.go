@@ -4,11 +4,11 @@ package slurm
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // sections are those of sdiag's output, by the beginning of their first line, with the names in JSON of their values.
@@ -49,84 +49,111 @@ var firstSection = map[string]string{
 	"Jobs started": "jobs_started", "Jobs completed": "jobs_completed", "Jobs canceled": "jobs_canceled", "Jobs failed": "jobs_failed",
 }
 
+// knownValues are the names in JSON of all values of sections and firstSection.
+func knownValues() map[string]bool {
+	known := map[string]bool{sinceKey: true}
+	for _, key := range firstSection {
+		known[key] = true
+	}
+	for _, s := range sections {
+		for _, key := range s.values {
+			known[key] = true
+		}
+	}
+	return known
+}
+
 var (
-	rpcLine   = regexp.MustCompile(`^\t(\S.*?)\s*\(\s*\d+\)\s+count:(\d+)\s+ave_time:\d+\s+total_time:(\d+)`)
-	timeValue = regexp.MustCompile(`\((\d+)\)$`)
-	sinceLine = "Data since"
+	rpcLine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^\t(\S.*?)\s*\(\s*\d+\)\s+count:(\d+)\s+ave_time:\d+\s+total_time:(\d+)(?:\s|$)`)
+	})
+	timeValue = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\((\d+)\)$`) })
 )
 
-// readDiagText reads the output of sdiag. Lines that are not known are skipped.
+const (
+	sinceLine = "Data since"
+	sinceKey  = "req_time_start"
+)
+
+// diagReader is where in the output of sdiag a line is.
+type diagReader struct {
+	*Diag
+	values       map[string]string // of the section
+	rpcs         *[]RPC            // of the section; nil: it has none
+	types, users map[string]int
+	known        int // lines that were known
+}
+
+// readDiagText reads the output of sdiag. Lines that are not known are skipped, and so is a value that is not an
+// unsigned number.
 func readDiagText(r io.Reader) (*Diag, error) {
-	d := &Diag{Values: map[string]float64{}}
-	values, begin := firstSection, ""
-	types, users := map[string]int{}, map[string]int{}
-	lines := newScanner(r)
-next:
-	for lines.Scan() {
-		line := lines.Text()
-		for _, s := range sections {
-			if strings.HasPrefix(line, s.begin) {
-				values, begin = s.values, s.begin
-				continue next
-			}
-		}
-		switch {
-		case strings.HasPrefix(line, sinceLine):
-			if m := timeValue.FindStringSubmatch(line); m != nil {
-				d.Values["req_time_start"], _ = strconv.ParseFloat(m[1], 64)
-			}
-		case strings.HasSuffix(begin, "by message type"):
-			if rpc, is := readRPC(line); is {
-				d.Types = addRPC(d.Types, types, rpc)
-			}
-		case strings.HasSuffix(begin, "by user"):
-			if rpc, is := readRPC(line); is {
-				d.Users = addRPC(d.Users, users, rpc)
-			}
-		default:
-			if err := d.readValue(line, values); err != nil {
-				return nil, err
-			}
-		}
+	d := &diagReader{Diag: &Diag{Values: map[string]float64{}}, values: firstSection, types: map[string]int{}, users: map[string]int{}}
+	err := eachLine(r, d.readLine)
+	if err == nil && d.known == 0 {
+		err = errors.New("there are no statistics in it")
 	}
-	if _, found := d.Values["server_thread_count"]; !found && lines.Err() == nil {
-		return nil, errors.New("there is no Server thread count")
-	}
-	return d.finish(), lines.Err()
+	return d.finish(), err
 }
 
-// readValue reads a line of the form "name: number" if its name is known.
-func (d *Diag) readValue(line string, values map[string]string) error {
-	name, text, found := strings.Cut(strings.TrimSpace(line), ":")
-	key := values[name]
-	if !found || key == "" {
-		return nil
+func (d *diagReader) readLine(line string) {
+	for _, s := range sections {
+		if strings.HasPrefix(line, s.begin) {
+			d.values, d.rpcs = s.values, nil
+			switch {
+			case strings.HasSuffix(s.begin, "by message type"):
+				d.rpcs = &d.Types
+			case strings.HasSuffix(s.begin, "by user"):
+				d.rpcs = &d.Users
+			}
+			return
+		}
 	}
+	text := strings.TrimSpace(line)
+	name, value, _ := strings.Cut(text, ":")
+	switch {
+	case strings.HasPrefix(line, sinceLine):
+		d.readValue(sinceKey, strings.TrimPrefix(text, sinceLine), line)
+	case d.rpcs != nil && text != "":
+		d.readRPC(line)
+	case d.values[name] != "":
+		d.readValue(d.values[name], value, line)
+	}
+}
+
+// readValue reads a value, which may be a time with seconds since 1970 in parentheses.
+func (d *diagReader) readValue(key, text, line string) {
+	d.known++
 	text = strings.TrimSpace(text)
-	if m := timeValue.FindStringSubmatch(text); m != nil {
-		text = m[1]
-		if text == "0" {
-			text = "N/A"
+	if m := timeValue().FindStringSubmatch(text); m != nil {
+		if text = m[1]; text == "0" {
+			return
 		}
 	}
-	if text == "N/A" {
-		return nil // there was no cycle yet
+	if strings.EqualFold(text, "N/A") { // there was no cycle yet
+		return
 	}
-	value, err := strconv.ParseUint(text, 10, 63)
-	if err != nil {
-		return fmt.Errorf("%.100q is not a number", line)
+	if value, err := strconv.ParseUint(text, 10, 64); err == nil && isValue(float64(value)) {
+		d.Values[key] = float64(value)
+	} else {
+		d.Odd.add("not an unsigned number", line)
 	}
-	d.Values[key] = float64(value)
-	return nil
 }
 
-func readRPC(line string) (RPC, bool) {
-	m := rpcLine.FindStringSubmatch(line)
-	if m == nil {
-		return RPC{}, false
+func (d *diagReader) readRPC(line string) {
+	var r RPC
+	m := rpcLine().FindStringSubmatch(line)
+	if m != nil {
+		r.Name = m[1]
+		r.Count, _ = strconv.ParseFloat(m[2], 64)
+		r.Microseconds, _ = strconv.ParseFloat(m[3], 64)
 	}
-	r := RPC{Name: m[1]}
-	r.Count, _ = strconv.ParseFloat(m[2], 64)
-	r.Microseconds, _ = strconv.ParseFloat(m[3], 64)
-	return r, true
+	if m == nil || !isValue(r.Count) || !isValue(r.Microseconds) {
+		d.Odd.add("not the statistics of an RPC", line)
+		return
+	}
+	seen := d.types
+	if d.rpcs == &d.Users {
+		seen = d.users
+	}
+	*d.rpcs = addRPC(*d.rpcs, seen, r)
 }

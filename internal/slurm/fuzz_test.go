@@ -35,15 +35,20 @@ func checkLabels(t *testing.T, texts ...string) {
 	}
 }
 
-func fuzzNodes(f *testing.F, seeds string, read func(io.Reader) ([]Node, error)) {
+func fuzzNodes(f *testing.F, seeds string, read func(io.Reader) (*Nodes, error)) {
 	addSeeds(f, seeds)
 	f.Fuzz(func(t *testing.T, text string) {
 		nodes, err := read(strings.NewReader(text))
 		if err != nil {
 			return
 		}
-		for i := range nodes {
-			n := &nodes[i]
+		seen := map[string]bool{}
+		for i := range nodes.List {
+			n := &nodes.List[i]
+			if seen[n.Name] && seeds == "nodes.txt" || n.State == "" || n.CPUs < 0 || n.CPUsAllocated < 0 {
+				t.Fatalf("%+v", n)
+			}
+			seen[n.Name] = true
 			checkLabels(t, n.Name, n.State, n.Reason, n.ReasonUser, n.Version)
 			checkLabels(t, n.Flags...)
 			checkLabels(t, n.Partitions...)
@@ -89,9 +94,14 @@ func fuzzDiag(f *testing.F, seeds string, read func(io.Reader) (*Diag, error)) {
 			return
 		}
 		for _, r := range append(d.Types, d.Users...) {
-			checkLabels(t, r.Name)
+			if checkLabels(t, r.Name); !isValue(r.Count) {
+				t.Fatalf("%+v", r)
+			}
 		}
-		for key := range d.Values {
+		for key, value := range d.Values {
+			if !isValue(value) {
+				t.Fatalf("%s is %v", key, value)
+			}
 			if strings.Contains(key, "/") {
 				checkLabels(t, key)
 			}
@@ -108,6 +118,27 @@ func FuzzPing(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		if list, err := readPing(strings.NewReader(text)); err == nil {
 			checkLabels(t, list[0].Host)
+		}
+	})
+}
+
+// FuzzRecord: of whatever is in the texts of a node, its fields and its reason come out.
+func FuzzRecord(f *testing.F) {
+	f.Add("comment", "extra", "disk")
+	f.Add("a\n   State=DOWN\n\nNodeName=n2", "   Reason=b [c@2026-11-25T13:26:57]", "Comment=x\nState=DOWN [d@e]")
+	f.Fuzz(func(t *testing.T, comment, extra, reason string) {
+		if strings.ContainsRune(comment+extra+reason, 0) {
+			return // ends a string of Slurm's
+		}
+		r, err := readRecord(printNode("n1", reason, comment, extra), "n1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(reason) > reasonMost {
+			return
+		}
+		if want := strings.Join(strings.FieldsFunc(reason, func(c rune) bool { return c == '\n' }), "\n"); r.Reason != want || r.Field("State") != "IDLE" {
+			t.Fatalf("%q %q, want %q", r.Field("State"), r.Reason, want)
 		}
 	})
 }

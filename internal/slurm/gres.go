@@ -83,7 +83,7 @@ func readGPU(part string) (kind string, count int, err error) {
 	number := kind
 	if i := strings.LastIndexByte(kind, ':'); i >= 0 {
 		kind, number = kind[:i], kind[i+1:]
-	} else if part != "gpu:" && (kind == "" || kind[0] < '0' || kind[0] > '9') {
+	} else if part != "gpu:" && (kind == "" || strings.Trim(kind[:1], "-0123456789") != "") {
 		return toLabel(kind), 1, nil
 	} else {
 		kind = ""

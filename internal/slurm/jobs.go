@@ -4,8 +4,8 @@ package slurm
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -20,13 +20,17 @@ type Jobs struct {
 	Partitions map[InPartition]int // by partition and state; a job that waits in several partitions counts in each
 	Pending    map[InPartition]int // by partition and reason
 	Nodes      map[string]int      // running jobs by node
+	Odd        Odd
+
+	partitions map[string]bool // those that are told apart
 }
 
 // InPartition is a state or a reason of jobs in a partition.
 type InPartition struct{ Partition, Word string }
 
-// jobFormat is squeue's, and the order of the columns of readJobs. The reason is last: it may contain text.
-const jobFormat = "%T|%P|%N|%K|%r"
+// jobColumns are those of squeue for Jobs.add: state, partitions, nodes, tasks, reason. The reason is last: it may be
+// any text.
+var jobColumns = []string{"%T", "%P", "%N", "%K", "%r"}
 
 // JobStates are the states of jobs (squeue(1), JOB STATE CODES).
 var JobStates = []string{
@@ -44,45 +48,50 @@ const (
 	countsMost     = 1 << 16
 )
 
-// readJobs reads the output of squeue with jobFormat.
-func readJobs(r io.Reader) (*Jobs, error) {
-	j := &Jobs{States: map[string]int{}, Partitions: map[InPartition]int{}, Pending: map[InPartition]int{}, Nodes: map[string]int{}}
-	partitions := map[string]bool{}
-	lines := newScanner(r)
-	for lines.Scan() {
-		columns := strings.SplitN(lines.Text(), "|", 5)
-		if len(columns) != 5 || columns[0] == "" {
-			return nil, fmt.Errorf("%.100q is not the line of a job", lines.Text())
-		}
-		tasks, err := countTasks(columns[3])
-		if err != nil {
-			return nil, err
-		}
-		state := strings.ToLower(columns[0])
-		if !slices.Contains(JobStates, state) {
-			state = Other
-		}
-		j.States[state] += tasks
-		for name := range strings.SplitSeq(columns[1], ",") {
-			if name = toLabel(name); !partitions[name] {
-				if len(partitions) >= partitionsMost {
-					name = Other
-				}
-				partitions[name] = true
+func newJobs() *Jobs {
+	return &Jobs{
+		States: map[string]int{}, Partitions: map[InPartition]int{}, Pending: map[InPartition]int{}, Nodes: map[string]int{},
+		partitions: map[string]bool{},
+	}
+}
+
+// add counts the job of a row of jobColumns. A job whose nodes cannot be read counts, but for its nodes.
+func (j *Jobs) add(row []string) error {
+	state := strings.ToLower(row[0])
+	if state == "" {
+		return errors.New("a job does not have a state")
+	}
+	if !slices.Contains(JobStates, state) {
+		state = Other
+	}
+	tasks, err := countTasks(row[3])
+	if err != nil {
+		return err
+	}
+	j.States[state] += tasks
+	for name := range strings.SplitSeq(row[1], ",") {
+		if name = toLabel(name); !j.partitions[name] {
+			if len(j.partitions) >= partitionsMost {
+				name = Other
 			}
-			j.Partitions[InPartition{name, state}] += tasks
-			if state == "pending" {
-				addReason(j.Pending, InPartition{name, toReason(columns[4])}, tasks)
-			}
+			j.partitions[name] = true
 		}
-		if state == "running" {
-			if err := j.addNodes(columns[2]); err != nil {
-				return nil, err
-			}
+		j.Partitions[InPartition{name, state}] += tasks
+		if state == "pending" {
+			addReason(j.Pending, InPartition{name, toReason(row[4])}, tasks)
 		}
 	}
+	if state == "running" {
+		return j.addNodes(row[2])
+	}
+	return nil
+}
+
+// finish puts limits on what was read.
+func (j *Jobs) finish(odd Odd) *Jobs {
 	j.limitReasons()
-	return j, lines.Err()
+	j.Odd = odd
+	return j
 }
 
 // toReason returns the word of a reason: "ReqNodeNotAvail" of "ReqNodeNotAvail, UnavailableNodes:n[1-3]".

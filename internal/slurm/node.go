@@ -23,6 +23,12 @@ type Node struct {
 	Version       string // of its slurmd
 }
 
+// Nodes are all nodes of the cluster.
+type Nodes struct {
+	List []Node
+	Odd  Odd
+}
+
 // GPUs are the GPUs of one type of a node.
 type GPUs struct {
 	Type             string // empty where gres.conf names none

@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // number is an integer of Slurm's JSON, which may be unset.
@@ -17,65 +19,77 @@ type number struct {
 	Number int64 `json:"number"`
 }
 
-// jsonNode has the fields of a node that are read (v0.0.42_node).
-type jsonNode struct {
-	Name       string   `json:"name"`
-	State      []string `json:"state"`
-	Reason     string   `json:"reason"`
-	ReasonUser string   `json:"reason_set_by_user"`
-	ReasonTime number   `json:"reason_changed_at"`
-	Partitions []string `json:"partitions"`
-	GRES       string   `json:"gres"`
-	GRESUsed   string   `json:"gres_used"`
-	CPUs       int      `json:"cpus"`
-	AllocCPUs  int      `json:"alloc_cpus"`
-	Version    string   `json:"version"`
-}
-
-// readNodesJSON reads the output of scontrol --json=v0.0.42 show nodes, one node at a time. A cluster without nodes has an
-// empty list, which is not nil.
-func readNodesJSON(r io.Reader) ([]Node, error) {
-	nodes := []Node{}
+// readNodesJSON reads the output of scontrol --json=v0.0.42 show nodes, one node at a time. A node with a value that is
+// none keeps its other values; without a name and a state it is left out.
+func readNodesJSON(r io.Reader) (*Nodes, error) {
+	n := &Nodes{}
 	found := false
 	err := readObject(r, "nodes", func(d *json.Decoder) error {
 		found = true
 		return readArray(d, func() error {
-			var j jsonNode
-			if err := d.Decode(&j); err != nil {
+			var raw json.RawMessage
+			if err := d.Decode(&raw); err != nil {
 				return err
 			}
-			n, err := j.toNode()
-			if nodes = append(nodes, n); len(nodes) > nodesMost {
+			node, err := readNodeJSON(raw)
+			if err != nil {
+				n.Odd.add(err.Error(), node.Name)
+			}
+			if node.State != "" {
+				n.List = append(n.List, node)
+			}
+			if len(n.List) > nodesMost {
 				return fmt.Errorf("more than %d nodes", nodesMost)
 			}
-			return err
+			return nil
 		})
 	})
 	if err == nil && !found {
 		err = errors.New("there is no list of nodes")
 	}
-	return nodes, err
+	return n, err
 }
 
-func (j *jsonNode) toNode() (n Node, err error) {
-	n = Node{
-		Name: toLabel(j.Name), Version: toLabel(j.Version),
-		Reason: toLabel(strings.TrimSpace(j.Reason)), ReasonUser: toLabel(j.ReasonUser),
-		Partitions: readNames(j.Partitions), CPUs: j.CPUs, CPUsAllocated: j.AllocCPUs,
+// readNodeJSON returns what can be read of a node (v0.0.42_node). Without a name and a state it has no state.
+func readNodeJSON(raw json.RawMessage) (n Node, err error) {
+	values := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &values); err != nil {
+		return n, errors.New("a node is no object")
 	}
-	if n.Name == "" || len(j.State) == 0 {
-		return n, errors.New("a node does not have name and state")
+	var name, version, reason, user, gres, used string
+	var states, partitions []string
+	var at number
+	for _, v := range []struct {
+		key string
+		to  any
+	}{
+		{"name", &name}, {"version", &version}, {"reason", &reason}, {"reason_set_by_user", &user}, {"gres", &gres}, {"gres_used", &used},
+		{"state", &states}, {"partitions", &partitions}, {"reason_changed_at", &at}, {"cpus", &n.CPUs}, {"alloc_cpus", &n.CPUsAllocated},
+	} {
+		if text := values[v.key]; text != nil && json.Unmarshal(text, v.to) != nil {
+			err = oneline.Both(err, fmt.Errorf("%s is %.100q", v.key, text))
+		}
 	}
-	n.setStates(j.State)
-	if n.Reason == "" {
-		n.ReasonUser = ""
-	} else if j.ReasonTime.Number > 0 {
-		n.ReasonTime = time.Unix(j.ReasonTime.Number, 0).UTC()
+	n.Name, n.Version, n.Partitions = toLabel(name), toLabel(version), readNames(partitions)
+	for _, cpus := range []*int{&n.CPUs, &n.CPUsAllocated} {
+		if *cpus < 0 || *cpus > countMost {
+			err = oneline.Both(err, fmt.Errorf("%d is no number of CPUs", *cpus))
+			*cpus = 0
+		}
 	}
-	if n.GPUs, err = readGPUs(j.GRES, j.GRESUsed); err != nil {
-		return n, fmt.Errorf("node %s: %w", n.Name, err)
+	if n.Name == "" || len(states) == 0 {
+		return n, oneline.Both(err, errors.New("a node does not have name and state"))
 	}
-	return n, nil
+	n.setStates(states)
+	if n.Reason = toLabel(strings.TrimSpace(reason)); n.Reason != "" {
+		n.ReasonUser = toLabel(user)
+		if at.Number > 0 {
+			n.ReasonTime = time.Unix(at.Number, 0).UTC()
+		}
+	}
+	var bad error
+	n.GPUs, bad = readGPUs(gres, used)
+	return n, oneline.Both(err, bad)
 }
 
 // readObject reads an object and calls read at the value of a key; other values are skipped.

@@ -3,107 +3,80 @@
 package slurm
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gojail/gojail/internal/oneline"
 )
 
-// lineMost is the limit of a line of a Slurm command, in bytes.
-const lineMost = 1 << 20
-
-// newScanner returns a scanner of lines.
-func newScanner(r io.Reader) *bufio.Scanner {
-	s := bufio.NewScanner(r)
-	s.Buffer(make([]byte, 0, 64<<10), lineMost)
-	return s
-}
-
-// noNodes is what scontrol prints for a cluster without nodes, all of which may be dynamic ones that were deleted.
-const noNodes = "No nodes in the system"
-
-// readNodesText reads the output of scontrol --oneliner --detail show node, with times in UTC. A cluster without nodes has
-// an empty list, which is not nil.
-func readNodesText(r io.Reader) ([]Node, error) {
-	nodes, empty := []Node{}, false
-	lines := newScanner(r)
-	for lines.Scan() {
-		line := lines.Text()
-		if strings.TrimSpace(line) == "" || line == noNodes {
-			empty = empty || line == noNodes
-			continue
+// readNodesText reads the output of scontrol --detail show node, with times in UTC. A node whose record is not whole
+// keeps what can be read of it; without a name and a state, or with the name of another record, it is left out.
+func readNodesText(r io.Reader) (*Nodes, error) {
+	n := &Nodes{}
+	number := map[string]int{} // records by the name of their node
+	err := readRecords(r, func(record *Record) {
+		node, err := record.toNode()
+		if number[node.Name]++; number[node.Name] == 2 {
+			err = oneline.Both(err, errors.New("two records of one node"))
 		}
-		if !strings.HasPrefix(line, "NodeName=") {
-			// A reason of several lines, which only root and operators can set.
-			if len(nodes) > 0 && nodes[len(nodes)-1].Reason != "" {
-				continue
-			}
-			return nil, fmt.Errorf("%.100q is not the line of a node", line)
-		}
-		n, err := readNodeLine(line)
 		if err != nil {
-			return nil, err
+			n.Odd.add(err.Error(), node.Name)
 		}
-		if nodes = append(nodes, n); len(nodes) > nodesMost {
-			return nil, fmt.Errorf("more than %d nodes", nodesMost)
+		if node.State != "" && len(n.List) <= nodesMost {
+			n.List = append(n.List, node)
+		}
+	})
+	if len(n.List) > nodesMost {
+		err = fmt.Errorf("more than %d nodes", nodesMost)
+	}
+	list := n.List[:0]
+	for _, node := range n.List {
+		if number[node.Name] == 1 {
+			list = append(list, node)
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return nil, err
-	}
-	if len(nodes) == 0 && !empty {
-		return nil, errors.New("there is no node in it")
-	}
-	return nodes, nil
+	n.List = list
+	return n, err
 }
 
-// readNodeLine reads the line of a node. Of two fields with the same name the first one counts: comments,
-// which may contain anything, come after all others (slurm_sprint_node_table).
-func readNodeLine(line string) (n Node, err error) {
-	fields, reason, _ := strings.Cut(line, " Reason=")
-	values := map[string]string{}
-	for _, field := range strings.Fields(fields) {
-		if key, value, found := strings.Cut(field, "="); found && values[key] == "" && value != "(null)" {
-			values[key] = value
-		}
+// toNode returns what can be read of a node. Without a name and a state it has no state.
+func (r *Record) toNode() (n Node, err error) {
+	if len(r.ambiguous) > 0 {
+		err = fmt.Errorf("more than one %s", r.ambiguous[0])
 	}
-	n.Name, n.Version = toLabel(values["NodeName"]), toLabel(values["Version"])
-	if n.Name == "" || values["State"] == "" {
-		return n, fmt.Errorf("%.100q does not have NodeName and State", line)
+	n.Name, n.Version = toLabel(r.Field("NodeName")), toLabel(r.Field("Version"))
+	state := r.Field("State")
+	if n.Name == "" || state == "" {
+		return n, oneline.Both(err, errors.New("no NodeName and State"))
 	}
-	n.setStates(strings.Split(values["State"], "+"))
-	if values["Partitions"] != "" {
-		n.Partitions = readNames(strings.Split(values["Partitions"], ","))
+	n.setStates(strings.Split(state, "+"))
+	if partitions := r.Field("Partitions"); partitions != "" {
+		n.Partitions = readNames(strings.Split(partitions, ","))
 	}
-	if n.GPUs, err = readGPUs(values["Gres"], values["GresUsed"]); err != nil {
-		return n, fmt.Errorf("node %s: %w", n.Name, err)
+	var bad, bad1, bad2 error
+	n.GPUs, bad = readGPUs(r.Field("Gres"), r.Field("GresUsed"))
+	n.CPUs, bad1 = readCount(r.Field("CPUTot"))
+	n.CPUsAllocated, bad2 = readCount(r.Field("CPUAlloc"))
+	if n.Reason = toLabel(strings.TrimSpace(r.Reason)); n.Reason != "" {
+		n.ReasonUser = toLabel(r.By)
+		n.ReasonTime, _ = time.Parse("2006-01-02T15:04:05", r.At)
 	}
-	n.CPUs, err = strconv.Atoi(values["CPUTot"])
-	if err == nil {
-		n.CPUsAllocated, err = strconv.Atoi(values["CPUAlloc"])
+	return n, oneline.Both(oneline.Both(err, bad), oneline.Both(bad1, bad2))
+}
+
+// countMost is the limit of a node's CPUs: Slurm's numbers without a value are above it.
+const countMost = 1 << 24
+
+func readCount(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > countMost {
+		return 0, fmt.Errorf("%.100q is no number of CPUs", text)
 	}
-	if err != nil {
-		return n, errors.New("node " + n.Name + ": CPUTot and CPUAlloc are not numbers")
-	}
-	n.setReason(reason)
 	return n, nil
-}
-
-// reasonEnd matches who gave a reason, and when, which scontrol adds to it.
-var reasonEnd = regexp.MustCompile(` \[([^ \[\]]*)@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\]`)
-
-func (n *Node) setReason(text string) {
-	if ends := reasonEnd.FindAllStringSubmatchIndex(text, -1); ends != nil {
-		at := ends[len(ends)-1]
-		n.ReasonUser = toLabel(text[at[2]:at[3]])
-		n.ReasonTime, _ = time.Parse("2006-01-02T15:04:05", text[at[4]:at[5]])
-		text = text[:at[0]]
-	}
-	n.Reason = toLabel(strings.TrimSpace(text))
 }
 
 // namesMost is the limit of the partitions of a node.

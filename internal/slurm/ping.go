@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Controller is a slurmctld of the cluster.
@@ -18,21 +19,19 @@ type Controller struct {
 // controllersMost is the limit of the controllers of a cluster.
 const controllersMost = 16
 
-var pingLine = regexp.MustCompile(`^Slurmctld\([^)]*\) at (\S+) is (UP|DOWN)`)
+var pingLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Slurmctld\([^)]*\) at (\S+) is (UP|DOWN)`) })
 
 // readPing reads the output of scontrol ping: the controllers in the order in which they take over.
-func readPing(r io.Reader) ([]Controller, error) {
-	var list []Controller
-	lines := newScanner(r)
-	for lines.Scan() && len(list) < controllersMost {
-		if m := pingLine.FindStringSubmatch(lines.Text()); m != nil {
+func readPing(r io.Reader) (list []Controller, err error) {
+	err = eachLine(r, func(line string) {
+		if m := pingLine().FindStringSubmatch(line); m != nil && len(list) < controllersMost {
 			list = append(list, Controller{toLabel(m[1]), m[2] == "UP"})
 		}
+	})
+	if len(list) == 0 && err == nil {
+		err = errors.New("there is no controller in it")
 	}
-	if len(list) == 0 && lines.Err() == nil {
-		return nil, errors.New("there is no controller in it")
-	}
-	return list, lines.Err()
+	return list, err
 }
 
 // IsActive reports whether the host must look at the cluster: it has no slurmctld, or that is the first one that

@@ -13,14 +13,6 @@ import (
 // depthMax is the limit of nested includes, which may be circular.
 const depthMax = 8
 
-// Environment returns the variable that names slurm.conf for Slurm's commands, or none for their default.
-func Environment(path string) []string {
-	if path == "" {
-		return nil
-	}
-	return []string{"SLURM_CONF=" + path}
-}
-
 // Read returns the lines of a file as split does, with the lines of included files in place of "Include
 // NAME". An error comes with the lines of all files that could be read.
 func Read(path string) ([]string, error) { return read(path, 0) }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gojail/gojail/internal/slurm"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
 )
@@ -68,27 +69,19 @@ func formatCounts(counts []typedCount) string {
 	return strings.Join(words, ",")
 }
 
-var (
-	shownName     = regexp.MustCompile(`^NodeName=(\S+) `)
-	shownGRES     = regexp.MustCompile(` Gres=(\S+) `)
-	shownFeatures = regexp.MustCompile(` AvailableFeatures=(\S+) `)
-	// The sockets of a GRES, as in "gpu:h100:4(S:0-1)".
-	sockets = regexp.MustCompile(`\([^)]*\)`)
-)
+// sockets are those of a GRES, as in "gpu:h100:4(S:0-1)".
+var sockets = regexp.MustCompile(`\([^)]*\)`)
 
-// ParseNode reads the output of "scontrol --oneliner show node NAME".
-func ParseNode(text, node string) (c NodeConf, err error) {
-	if m := shownName.FindStringSubmatch(text); m == nil || m[1] != node || strings.Count(text, "NodeName=") != 1 {
-		return c, fmt.Errorf("scontrol show node did not show exactly the node %s", node)
+// ReadNode returns what slurmctld has of a node, from its record.
+func ReadNode(record *slurm.Record) (c NodeConf) {
+	if features := record.Field("AvailableFeatures"); features != "" {
+		c.features = strings.Split(features, ",")
 	}
-	if m := shownFeatures.FindStringSubmatch(text); m != nil && m[1] != "(null)" {
-		c.features = strings.Split(m[1], ",")
+	gres := record.Field("Gres")
+	if gres == "" {
+		return c
 	}
-	m := shownGRES.FindStringSubmatch(text)
-	if m == nil || m[1] == "(null)" {
-		return c, nil
-	}
-	for word := range strings.SplitSeq(sockets.ReplaceAllString(m[1], ""), ",") {
+	for word := range strings.SplitSeq(sockets.ReplaceAllString(gres, ""), ",") {
 		colon := strings.LastIndex(word, ":")
 		count, err := strconv.Atoi(word[colon+1:])
 		if colon < 0 || err != nil {
@@ -98,7 +91,7 @@ func ParseNode(text, node string) (c NodeConf, err error) {
 		}
 		c.counts = append(c.counts, typedCount{word[:colon], count})
 	}
-	return c, nil
+	return c
 }
 
 // Compare returns a line for each difference between what the node has and what slurmctld knows. GRES of names that

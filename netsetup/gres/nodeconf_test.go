@@ -3,11 +3,14 @@
 package gres
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gojail/gojail/internal/command"
+	"github.com/gojail/gojail/internal/slurm"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/fake/fakesys"
 )
@@ -27,24 +30,22 @@ func TestNodeConf(t *testing.T) {
 	assert.ErrorContains(t, err, "run `gojail vf apply` first")
 }
 
-// formatNode returns a part of what scontrol --oneliner show node prints of a node.
-func formatNode(features, gres string) string {
-	return "NodeName=n1 Arch=x86_64 CPUTot=2 AvailableFeatures=" + features + " ActiveFeatures=x Gres=" + gres + " NodeAddr=n1 State=IDLE \n"
+// showNode returns the record of a node that slurmctld has, with what an administrator has written of it.
+func showNode(t *testing.T, features, gres string) *slurm.Record {
+	t.Helper()
+	scontrol := t.TempDir() + "/scontrol"
+	text := "NodeName=n1 Arch=x86_64 \n   CPUTot=2 \n   AvailableFeatures=" + features + "\n   ActiveFeatures=x\n   Gres=" + gres +
+		"\n   NodeAddr=n1 \n   State=IDLE \n   CfgTRES=cpu=2\n   Comment= Gres=gpu:9 NodeName=n2\n   Gres=gpu:9\n\n"
+	require.NoError(t, os.WriteFile(scontrol, []byte("#!/bin/sh\ncat <<'END'\n"+text+"END\n"), 0o755))
+	record, err := slurm.ShowNode(t.Context(), slurm.Program{Command: command.Command{Path: scontrol}}, "n1")
+	require.NoError(t, err)
+	return record
 }
 
-func TestParseNode(t *testing.T) {
-	c, err := ParseNode(formatNode("a,b", "gpu:h100:4(S:0-1),nic:rail0:2,lic,tmp:12G"), "n1")
-	require.NoError(t, err)
+func TestReadNode(t *testing.T) {
+	c := ReadNode(showNode(t, "a,b", "gpu:h100:4(S:0-1),nic:rail0:2,lic,tmp:12G"))
 	assert.Equal(t, NodeConf{[]typedCount{{"gpu:h100", 4}, {"nic:rail0", 2}, {"lic", 1}, {"tmp:12G", 1}}, []string{"a", "b"}}, c)
-	c, err = ParseNode(formatNode("(null)", "(null)"), "n1")
-	require.NoError(t, err)
-	assert.Empty(t, c.String())
-	for _, bad := range []string{"", "Node n1 not found", formatNode("a", "b") + formatNode("a", "b")} {
-		_, err = ParseNode(bad, "n1")
-		assert.ErrorContains(t, err, "did not show exactly the node n1", bad)
-	}
-	_, err = ParseNode(formatNode("a", "b"), "n2")
-	assert.Error(t, err)
+	assert.Empty(t, ReadNode(showNode(t, "(null)", "(null)")).String())
 }
 
 func TestCompare(t *testing.T) {
@@ -64,8 +65,6 @@ func TestCompare(t *testing.T) {
 			"has 0 of gpu:a100, slurmctld expects 4 and makes the node INVAL", "slurmctld does not know the feature jail-x",
 		}},
 	} {
-		known, err := ParseNode(formatNode(c.features, c.gres), "n1")
-		require.NoError(t, err)
-		assert.Equal(t, c.want, own.Compare(known), c.gres)
+		assert.Equal(t, c.want, own.Compare(ReadNode(showNode(t, c.features, c.gres))), c.gres)
 	}
 }

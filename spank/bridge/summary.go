@@ -12,7 +12,7 @@ import (
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/command"
-	"github.com/gojail/gojail/internal/slurmconf"
+	"github.com/gojail/gojail/internal/slurm"
 )
 
 // summaryTimeout is the timeout for slurmdbd's answer; after summaryPause it is asked once more.
@@ -36,12 +36,10 @@ func (r *request) writeSummary() ([]mount.Tree, error) {
 	if c.Slurm.Cache != "" {
 		conf = c.Slurm.Cache
 	}
-	cmd := command.Command{Path: path, Env: slurmconf.Environment(filepath.Join(conf, "slurm.conf")),
-		Args: []string{"--immediate", "modify", "job", "where", "jobid=" + r.words["job"], "set", c.Slurm.Summary + "=" + describeEnd(r.words["summary"])}}
+	p := slurm.Program{Command: command.Command{Path: path, Args: []string{"--immediate", "modify", "job", "where", "jobid=" + r.words["job"],
+		"set", c.Slurm.Summary + "=" + describeEnd(r.words["summary"])}}, Conf: filepath.Join(conf, "slurm.conf"), Timeout: summaryTimeout}
 	for try := 0; ; try++ {
-		ctx, cancel := context.WithTimeout(context.Background(), summaryTimeout)
-		_, err = command.Run(ctx, cmd)
-		cancel()
+		_, err = slurm.Run(context.Background(), p)
 		if err == nil || try > 0 {
 			break
 		}

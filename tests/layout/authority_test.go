@@ -32,7 +32,8 @@ func (s callSites) add(file, function string) {
 // selectedCalls are the functions and types of Go that are call sites, by package; a trailing * stands for any rest.
 var selectedCalls = map[string][]string{
 	"exec":      {"Command", "CommandContext"},
-	"command":   {"Run"}, // of internal/command
+	"command":   {"Run"},                     // of internal/command
+	"slurm":     {"Run", "Rows", "ShowNode"}, // of internal/slurm
 	"os":        {"StartProcess"},
 	"syscall":   {"Exec", "ForkExec", "StartProcess"},
 	"unix":      {"Exec"},

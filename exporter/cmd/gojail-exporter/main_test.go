@@ -34,7 +34,7 @@ func newCommands(t *testing.T, release string) string {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"scontrol": "case \"$*\" in\n--version) cat version.txt;;\nping) cat ping.txt;;\n*--json=v0.0.42*) cat nodes.json;;\n*) cat nodes.txt;;\nesac",
-		"squeue":   "cat squeue.txt",
+		"squeue":   "for a; do case $a in --format=*) m=${a#--format=};; esac; done\nsed \"s/^@/${m%%\x1f*}/\" squeue.txt",
 		"sdiag":    "case \"$*\" in\n*--json=v0.0.42*) cat sdiag.json;;\n*) cat sdiag.txt;;\nesac",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\ncd "+data+"\n"+text+"\n"), 0o755))

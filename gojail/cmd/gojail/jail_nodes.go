@@ -15,7 +15,7 @@ import (
 	"github.com/gojail/gojail/gojail/store"
 	"github.com/gojail/gojail/internal/command"
 	"github.com/gojail/gojail/internal/hostlist"
-	"github.com/gojail/gojail/internal/slurmconf"
+	"github.com/gojail/gojail/internal/slurm"
 )
 
 // nodesFlags are the flags of commands that remove versions only if no node uses them.
@@ -57,10 +57,10 @@ func (j *jailCommand) askSlurm(ctx context.Context, f *nodesFlags) (cluster stor
 	if cluster.Name = node.SlurmValue(c, "ClusterName"); cluster.Name == "" {
 		return cluster, fmt.Errorf("cannot determine the name of this cluster: %s does not have ClusterName; run it on a node that has it, or give --no-slurm if each node that uses the store has written its lease", filepath.Join(c.Slurm.Conf, "slurm.conf"))
 	}
-	ctx, cancel := context.WithTimeout(ctx, sinfoTimeout)
-	defer cancel()
-	text, err := command.Run(ctx, command.Command{Path: sinfo, Args: []string{"--noheader", "--Node", "--all", "--format=%N %T"},
-		Env: slurmconf.Environment(filepath.Join(c.Slurm.Conf, "slurm.conf"))})
+	text, err := slurm.Run(ctx, slurm.Program{
+		Command: command.Command{Path: sinfo, Args: []string{"--noheader", "--Node", "--all", "--format=%N %T"}},
+		Conf:    filepath.Join(c.Slurm.Conf, "slurm.conf"), Timeout: sinfoTimeout,
+	})
 	if err != nil {
 		return cluster, fmt.Errorf("cannot ask Slurm for its nodes: %w; give --no-slurm if each node that uses the store has written its lease", err)
 	}

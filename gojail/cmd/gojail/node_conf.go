@@ -103,9 +103,9 @@ func (n *localNode) queryNode(ctx context.Context) (gres.NodeConf, error) {
 	if own := filepath.Join(c.Slurm.Conf, "slurm.conf"); conf == "" && rootpath.Exists(own) {
 		conf = own // otherwise scontrol finds it as Slurm's commands do
 	}
-	text, err := showNode(ctx, c, conf, n.Name)
+	record, err := showNode(ctx, c, conf, n.Name)
 	if err != nil {
 		return gres.NodeConf{}, err
 	}
-	return gres.ParseNode(text, n.Name)
+	return gres.ReadNode(record), nil
 }

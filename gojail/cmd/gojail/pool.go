@@ -14,6 +14,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/internal/slurm"
 	"github.com/gojail/gojail/netsetup/pool"
 )
 
@@ -104,11 +105,11 @@ func checkGone(ctx context.Context, c *config.Config, name string) (cluster stri
 	if cluster = node.SlurmValue(c, "ClusterName"); cluster == "" {
 		return "", fmt.Errorf("cannot release the addresses of %s: %s has no ClusterName; name the directory of slurm.conf in gojail.toml (slurm.conf)", name, conf)
 	}
-	text, err := showNode(ctx, c, conf, name)
+	_, err = showNode(ctx, c, conf, name)
 	switch {
-	case err == nil:
+	case err == nil || errors.As(err, new(*slurm.ReadError)): // it has printed something else
 		return "", fmt.Errorf("cannot release the addresses of %s: it is in Slurm, and its jobs may have them; remove it first (scontrol delete nodename=%[1]s), or run on it: gojail sweep", name)
-	case strings.TrimSpace(text) != "Node "+name+" not found":
+	case !errors.Is(err, slurm.ErrUnknownNode):
 		return "", fmt.Errorf("cannot release the addresses of %s: %w", name, err)
 	}
 	return cluster, nil

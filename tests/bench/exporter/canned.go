@@ -38,8 +38,9 @@ func writeCommands(dir, release string, nodes, jobs int) error {
 	}
 	for name, text := range map[string]string{
 		"scontrol": "case \"$*\" in\n--version) exec cat version.txt;;\nping) exec cat ping.txt;;\n*--json=*) exec cat nodes.json;;\nesac\nexec cat nodes.txt",
-		"squeue":   "exec cat squeue.txt",
-		"sdiag":    "case \"$*\" in\n*--json=*) exec cat sdiag.json;;\nesac\nexec cat sdiag.txt",
+		// Each row begins with the mark that the format begins with.
+		"squeue": "for a; do case $a in --format=*) m=${a#--format=};; esac; done\nexec sed \"s/^@/${m%%\x1f*}/\" squeue.txt",
+		"sdiag":  "case \"$*\" in\n*--json=*) exec cat sdiag.json;;\nesac\nexec cat sdiag.txt",
 	} {
 		files[name] = "#!/bin/sh\ncd " + dir + "\n" + text + "\n"
 	}
@@ -60,21 +61,21 @@ func nameNode(i int) (name, partitions, reason string) {
 	return fmt.Sprintf("gpu%05d", i), partitions, reason
 }
 
-// scaleText returns the line of the first node in testdata, once for each node.
+// scaleText returns the record of the first node in testdata, once for each node.
 func scaleText(release string, nodes int) (string, error) {
 	text, err := os.ReadFile(filepath.Join(testdata, release, "nodes.txt"))
 	if err != nil {
 		return "", err
 	}
-	line, _, _ := strings.Cut(string(text), "\n")
+	record, _, _ := strings.Cut(string(text), "\n\n")
 	var all strings.Builder
 	for i := range nodes {
 		name, partitions, reason := nameNode(i)
 		state := "MIXED"
 		if reason != "" {
-			state, reason = "MIXED+DRAIN", " Reason="+reason+" [root@2026-11-25T12:00:00]"
+			state, reason = "MIXED+DRAIN", "\n   Reason="+reason+" [root@2026-11-25T12:00:00]"
 		}
-		all.WriteString(strings.NewReplacer("n1", name, "main,hid,off", partitions, "MIXED+MAINTENANCE+RESERVED", state).Replace(line) + reason + "\n")
+		all.WriteString(strings.NewReplacer("n1", name, "main,hid,off", partitions, "MIXED+MAINTENANCE+RESERVED", state).Replace(record) + reason + "\n\n")
 	}
 	return all.String(), nil
 }
@@ -112,18 +113,21 @@ func scaleJSON(release string, nodes int) (string, error) {
 func makeJobs(nodes, jobs int) string {
 	reasons := []string{"Priority", "Resources", "Dependency", "QOSMaxJobsPerUserLimit", "ReqNodeNotAvail, UnavailableNodes:gpu[00000-00100]"}
 	var all strings.Builder
+	write := func(form string, values ...any) {
+		all.WriteString("@\x1f" + strings.ReplaceAll(fmt.Sprintf(form, values...), "|", "\x1f"))
+	}
 	for i := range jobs {
 		partition := fmt.Sprintf("group%d", i%10)
 		first := i % (nodes - 16)
 		switch {
 		case i%50 == 0:
-			fmt.Fprintf(&all, "RUNNING|main|gpu[%05d-%05d]|N/A|None\n", first, first+15)
+			write("RUNNING|main|gpu[%05d-%05d]|N/A|None\n", first, first+15)
 		case i%5 == 0:
-			fmt.Fprintf(&all, "RUNNING|%s|gpu%05d|N/A|None\n", partition, first)
+			write("RUNNING|%s|gpu%05d|N/A|None\n", partition, first)
 		case i%5 == 1:
-			fmt.Fprintf(&all, "COMPLETED|%s|gpu%05d|%d|None\n", partition, first, i%1000)
+			write("COMPLETED|%s|gpu%05d|%d|None\n", partition, first, i%1000)
 		default:
-			fmt.Fprintf(&all, "PENDING|%s,main||%d-%d%%10|%s\n", partition, i%7, i%7+20, reasons[i%len(reasons)])
+			write("PENDING|%s,main||%d-%d%%10|%s\n", partition, i%7, i%7+20, reasons[i%len(reasons)])
 		}
 	}
 	return all.String()
