@@ -17,7 +17,7 @@ import (
 	"github.com/gojail/gojail/internal/filelock"
 )
 
-// fakeScontrol keeps a node in the files state, reason and stamp. It logs its calls, and first
+// fakeScontrol keeps a node in the files state, reason, stamp and comment. It logs its calls, and first
 // runs the file before-VERB.
 const fakeScontrol = `#!/bin/sh
 cd "$(dirname "$0")"
@@ -27,7 +27,9 @@ case "$1 $2" in
 "show node")
 	echo "NodeName=$3 Arch=x86_64 CoresPerSocket=1 "
 	echo "   State=$(cat state) ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A"
-	[ ! -s reason ] || echo "   Reason=$(cat reason) [$(cat stamp)]"
+	[ ! -s reason ] || echo "   Reason=$(head -n1 reason) [$(cat stamp)]"
+	[ ! -s reason ] || sed 1d reason | sed 's/^/          /'
+	[ ! -s comment ] || { printf '   Comment='; cat comment; echo; }
 	echo
 	;;
 "update NodeName=n1")
