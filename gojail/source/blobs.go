@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/tarblock"
 )
 
 // documentMax is the limit of a manifest, an index or a configuration.
@@ -98,10 +99,13 @@ func (t *tarBlobs) readMembers() error {
 	if info, err := t.file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return errors.Join(err, errors.New("it must be a regular file"))
 	}
-	var magic [6]byte
-	t.file.ReadAt(magic[:], 0)
-	if kind := findCompression(magic[:]); kind != "" {
+	head := make([]byte, foreignMax)
+	n, _ := t.file.ReadAt(head, 0)
+	if kind := findCompression(head[:n]); kind != "" && !tarblock.IsHeader(head[:n]) {
 		return fmt.Errorf("it is compressed with %s; decompress it first", kind)
+	}
+	if err := checkForeign(head[:n]); err != nil {
+		return err
 	}
 	archive := tar.NewReader(t.file)
 	for {
@@ -117,12 +121,17 @@ func (t *tarBlobs) readMembers() error {
 		}
 		name := path.Clean("/" + h.Name)
 		switch h.Typeflag {
-		case tar.TypeReg:
+		case tar.TypeReg, tar.TypeCont:
+			if h.PAXRecords["GNU.sparse.major"] != "" || h.PAXRecords["GNU.sparse.map"] != "" {
+				return fmt.Errorf("%s is a sparse file in it; make the archive anew without --sparse", oneline.Printable(h.Name))
+			}
 			start, err := t.file.Seek(0, io.SeekCurrent)
 			if err != nil {
 				return err
 			}
 			t.members[name] = member{start: start, size: h.Size}
+		case tar.TypeGNUSparse:
+			return fmt.Errorf("%s is a sparse file in it; make the archive anew without --sparse", oneline.Printable(h.Name))
 		case tar.TypeSymlink:
 			t.members[name] = member{link: path.Join(path.Dir(name), h.Linkname)}
 		case tar.TypeLink:

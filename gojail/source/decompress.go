@@ -5,24 +5,21 @@ package source
 import (
 	"bufio"
 	"bytes"
-	"compress/bzip2"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os/exec"
-	"strings"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
+	"github.com/gojail/gojail/internal/tarblock"
 )
 
-// windowMax is the limit of the window of zstd: its own maximum at level --ultra.
-const windowMax = 128 << 20
-
 var compressions = []struct{ name, magic string }{
-	{"gzip", "\x1f\x8b"}, {"zstd", "\x28\xb5\x2f\xfd"}, {"xz", "\xfd7zXZ\x00"}, {"bzip2", "BZh"},
+	{"gzip", "\x1f\x8b"}, {"zstd", "\x28\xb5\x2f\xfd"}, {"xz", xzMagic}, {"bzip2", "BZh"},
 }
+
+// magicMax is the length of the longest magic number of a compression.
+const magicMax = 6
 
 // findCompression returns the compression of a stream by its first bytes, or "".
 func findCompression(head []byte) string {
@@ -31,6 +28,9 @@ func findCompression(head []byte) string {
 			return c.name
 		}
 	}
+	if isSkippable(head) { // pzstd begins with such a frame
+		return "zstd"
+	}
 	return ""
 }
 
@@ -38,74 +38,99 @@ func findCompression(head []byte) string {
 type confiner func(ctx context.Context, program string, args ...string) (*exec.Cmd, error)
 
 // decompress returns the decompressed stream. Its memory is bounded whatever the stream says.
+//
+// A stream of each compression may consist of several members, of which some may be empty. After the last one, NUL bytes are
+// padding, and anything else is an error.
 func decompress(ctx context.Context, r io.Reader, confine confiner) (io.ReadCloser, error) {
-	buffered := bufio.NewReaderSize(r, 64<<10)
-	head, err := buffered.Peek(6)
+	input := &inputReader{r: r}
+	buffered := bufio.NewReaderSize(input, 64<<10)
+	head, err := buffered.Peek(foreignMax)
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
-	switch kind := findCompression(head); kind {
-	case "":
-		return io.NopCloser(buffered), nil
-	case "gzip":
-		decoder, err := gzip.NewReader(buffered)
-		return decoder, explainError(kind, err)
-	case "zstd":
-		decoder, err := zstd.NewReader(buffered, zstd.WithDecoderMaxWindow(windowMax), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
-		if err != nil {
-			return nil, explainError(kind, err)
-		}
-		return decoder.IOReadCloser(), nil
-	case "bzip2":
-		return io.NopCloser(bzip2Reader{bzip2.NewReader(buffered)}), nil
-	case "xz":
-		return decompressXZ(ctx, buffered, confine)
+	kind := findCompression(head)
+	if kind == "" || tarblock.IsHeader(head) { // the first name of an archive may begin with any bytes
+		return io.NopCloser(buffered), checkForeign(head)
 	}
-	return nil, fmt.Errorf("unknown compression")
+	open := map[string]func() (io.ReadCloser, error){
+		"gzip":  func() (io.ReadCloser, error) { return openGzip(buffered) },
+		"zstd":  func() (io.ReadCloser, error) { return openZstd(buffered) },
+		"bzip2": func() (io.ReadCloser, error) { return openBzip2(buffered), nil },
+		"xz":    func() (io.ReadCloser, error) { return openXZ(ctx, buffered, confine) },
+	}[kind]
+	d := &decoder{kind: kind, input: input}
+	d.ReadCloser, err = open()
+	return d, d.explain(err)
 }
 
-type bzip2Reader struct{ io.Reader }
+// inputReader remembers why the stored form of a layer ended.
+type inputReader struct {
+	r   io.Reader
+	err error
+}
 
-func (b bzip2Reader) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	var damaged bzip2.StructuralError
-	if errors.As(err, &damaged) {
-		err = explainError("bzip2", err)
+func (i *inputReader) Read(p []byte) (int, error) {
+	n, err := i.r.Read(p)
+	if err != nil && err != io.EOF {
+		i.err = err
 	}
 	return n, err
 }
 
-// xzMemory is the limit of xz in MiB. A stream says how large its dictionary is, up to 4 GiB; xz -9 makes one of 64 MiB.
-const xzMemory = 256
-
-// xzReader is the output of xz.
-type xzReader struct{ io.ReadCloser }
-
-// decompressXZ runs xz, which is written in C, unlike all other decompressors.
-func decompressXZ(ctx context.Context, r io.Reader, confine confiner) (io.ReadCloser, error) {
-	cmd, err := confine(ctx, "xz", "--decompress", "--stdout", fmt.Sprintf("--memlimit-decompress=%dMiB", xzMemory))
-	if err != nil {
-		return nil, fmt.Errorf("cannot decompress it with xz: %w", err)
-	}
-	cmd.Stdin = r
-	output, err := startReader(cmd, "decompress it with xz")
-	if err != nil {
-		return nil, err
-	}
-	return xzReader{output}, nil
+// decoder is a decompressed stream that explains its errors.
+type decoder struct {
+	io.ReadCloser
+	kind  string
+	input *inputReader
 }
 
-func (x xzReader) Read(p []byte) (int, error) {
-	n, err := x.ReadCloser.Read(p)
-	if err != nil && strings.Contains(err.Error(), "Memory usage limit reached") {
-		err = fmt.Errorf("cannot decompress it with xz in %d MiB of memory; if the source is trusted, decompress it first", xzMemory)
-	}
-	return n, err
+func (d *decoder) Read(p []byte) (int, error) {
+	n, err := d.ReadCloser.Read(p)
+	return n, d.explain(err)
 }
 
-func explainError(kind string, err error) error {
-	if err == nil {
+// explain returns an error for people. An error of the input is not one of the compression.
+func (d *decoder) explain(err error) error {
+	var explained *explainedError
+	switch {
+	case err == nil, err == io.EOF, errors.As(err, &explained):
+		return err
+	case d.kind != "xz" && d.input.err != nil: // xz has ended whenever its output has
+		return d.input.err
+	case errors.Is(err, errTrailing):
+		return fmt.Errorf("trailing data after the end of the %s stream, where only NUL bytes may follow: it is damaged, or another file was appended to it", d.kind)
+	case errors.Is(err, errCut), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("cannot decompress it with %s: unexpected EOF: it is cut off: get it again", d.kind)
+	}
+	return fmt.Errorf("cannot decompress it with %s: %w", d.kind, err)
+}
+
+// explainedError is an error that needs no explanation.
+type explainedError struct{ error }
+
+// errTrailing means that data other than NUL bytes follow the end of a compressed stream.
+var errTrailing = errors.New("trailing data")
+
+// errCut means that a stream ends before its end.
+var errCut = errors.New("unexpected EOF")
+
+// checkTail returns nil if another member of a stream begins, io.EOF at the end of the stream, and errTrailing if anything
+// but NUL bytes follows the last member. isMember reports whether a member begins with these bytes.
+func checkTail(input *bufio.Reader, isMember func(head []byte) bool) error {
+	head, err := input.Peek(magicMax)
+	if len(head) == 0 || err != nil && err != io.EOF {
+		return err
+	}
+	if isMember(head) {
 		return nil
 	}
-	return fmt.Errorf("cannot decompress it with %s: %w", kind, err)
+	for {
+		c, err := input.ReadByte()
+		if err != nil {
+			return err
+		}
+		if c != 0 {
+			return errTrailing
+		}
+	}
 }
