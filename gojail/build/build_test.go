@@ -253,9 +253,9 @@ func TestBuildFails(t *testing.T) {
 		"format":  {"oci:" + small, func(r *Request) { r.Format = "zip" }, `format "zip": write dir, squashfs or erofs`},
 		"policy":  {"oci:" + small, func(r *Request) { r.Policy.Devices = "" }, `device nodes: "": write drop, refuse or make`},
 		"missing": {"oci:" + small + "/missing", nil, "missing: no such file or directory"},
-		"hostile": {"oci:" + layout, nil, `: entry 1 of the archive, ".": the root of a tree must be a directory`},
-		"entries": {"oci:" + small, func(r *Request) { r.Limits.Entries = 2 }, `entry 2 of the archive, "c": there are more than 2 entries`},
-		"bytes":   {"oci:" + small, func(r *Request) { r.Limits.Bytes = 2 }, `entry 2 of the archive, "c": the files have more than 2 bytes together`},
+		"hostile": {"oci:" + layout, nil, `: entry 1 of the archive, symbolic link ".": the root of a tree must be a directory`},
+		"entries": {"oci:" + small, func(r *Request) { r.Limits.Entries = 2 }, `entry 2 of the archive, file "c": there are more than 2 entries`},
+		"bytes":   {"oci:" + small, func(r *Request) { r.Limits.Bytes = 2 }, `entry 2 of the archive, file "c": the files have more than 2 bytes together`},
 		"empty":   {"oci:" + blank, nil, " has no files"},
 		"targets": {"oci:" + small, func(r *Request) {
 			r.Targets = func(string) ([]string, error) { return nil, errors.New("no targets") }

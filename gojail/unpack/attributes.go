@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	paxXattr      = "SCHILY.xattr."
 	capabilityKey = "security.capability"
 	permissions   = 0o1777
 	setIDBits     = unix.S_ISUID | unix.S_ISGID
@@ -62,12 +61,15 @@ func (u *unpacker) modeOf(h *tar.Header) uint32 {
 }
 
 func (u *unpacker) setXattrs(full string, h *tar.Header) error {
+	xattrs, others, err := readXattrs(h)
+	if err != nil {
+		return err
+	}
+	if others > 0 {
+		u.result.leaveOut(leftAttributes, others)
+	}
 	size := 0
-	for key, value := range h.PAXRecords {
-		name, is := strings.CutPrefix(key, paxXattr)
-		if !is {
-			continue
-		}
+	for name, value := range xattrs {
 		if size += len(name) + len(value); size > xattrMax {
 			return fmt.Errorf("the extended attributes have more than %d bytes", xattrMax)
 		}

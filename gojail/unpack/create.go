@@ -40,13 +40,16 @@ func (u *unpacker) createEntry(full string, h *tar.Header, body io.Reader) error
 		}
 		return u.setAttributes(full, h, false)
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
+		if h.Devmajor != int64(uint32(h.Devmajor)) || h.Devminor != int64(uint32(h.Devminor)) {
+			return fmt.Errorf("the device number %d:%d is out of range", h.Devmajor, h.Devminor)
+		}
 		kind := map[byte]uint32{tar.TypeChar: unix.S_IFCHR, tar.TypeBlock: unix.S_IFBLK, tar.TypeFifo: unix.S_IFIFO}[h.Typeflag]
 		if err := unix.Mknod(full, kind|0o600, int(unix.Mkdev(uint32(h.Devmajor), uint32(h.Devminor)))); err != nil {
 			return fmt.Errorf("cannot create the special file: %w", err)
 		}
 		return u.setAttributes(full, h, true)
 	}
-	return fmt.Errorf("unknown type %q of an entry", string(h.Typeflag))
+	return fmt.Errorf("unknown %s", describeType(h.Typeflag))
 }
 
 func isFile(h *tar.Header) bool { return h.Typeflag == tar.TypeReg || h.Typeflag == tar.TypeGNUSparse }
@@ -111,12 +114,14 @@ func (u *unpacker) createLink(full, to string) error {
 	}
 	var st unix.Stat_t
 	switch err := unix.Lstat(target, &st); {
-	case target == full:
-		return errors.New("is a hard link to itself")
+	case err == unix.ENOENT:
+		return fmt.Errorf("hard link to %s: %w; it can only lead to an earlier entry", quoteName(to), err)
 	case err != nil:
 		return fmt.Errorf("hard link to %s: %w", quoteName(to), err)
 	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
 		return fmt.Errorf("hard link to the directory %s", quoteName(to))
+	case target == full:
+		return nil // GNU tar writes it for a name that it was given twice
 	}
 	if err := u.removeExisting(full); err != nil {
 		return err

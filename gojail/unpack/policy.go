@@ -43,6 +43,7 @@ const (
 	leftSetuid     = "set-ID bits"
 	leftAttributes = "extended attributes"
 	leftCapability = "file capabilities"
+	leftTrailing   = "bytes after the end of the archive"
 )
 
 // Add adds the counts of another layer.

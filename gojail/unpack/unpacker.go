@@ -36,41 +36,51 @@ type unpacker struct {
 	before Result // of lower layers
 	result Result
 
-	position int64 // of the entry in the archive, from 1; Result.Entries counts implied directories as well
-	seed     maphash.Seed
+	position  int64 // of the entry in the archive, from 1; Result.Entries counts implied directories as well
+	attribute bool  // the next entry may be the extended attribute that an entry of Solaris announced
+	seed      maphash.Seed
 	// The keys are hashes of paths.
 	upper   map[uint64]struct{} // what this layer brought, with the directories above
 	emptied map[uint64]struct{} // directories that have nothing of lower layers, see removeLowerIn
 	absent  map[uint64]struct{} // device nodes that were left out: hard links to them are left out as well
 	times   map[uint64]times    // of directories and those above, set at the end
+	global  map[string]string   // records of global headers
 	parent  struct{ name, path string }
 	buffer  []byte
 }
 
 func newUnpacker(policy Policy, limits Limits, before Result) *unpacker {
 	return &unpacker{policy: policy, limits: limits, before: before, seed: maphash.MakeSeed(), upper: map[uint64]struct{}{},
-		emptied: map[uint64]struct{}{}, absent: map[uint64]struct{}{}, times: map[uint64]times{}, buffer: make([]byte, 128<<10)}
+		emptied: map[uint64]struct{}{}, absent: map[uint64]struct{}{}, times: map[uint64]times{}, global: map[string]string{}, buffer: make([]byte, 128<<10)}
 }
 
 // unpackStream unpacks a tar stream, and reads it to its end.
 func (u *unpacker) unpackStream(r io.Reader) error {
 	defer unix.Umask(unix.Umask(0))
-	archive := tar.NewReader(r)
+	blocks := newStream(r)
+	archive := tar.NewReader(blocks)
+	last := ""
 	for {
 		header, err := archive.Next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("the archive is damaged after %d entries: %w", u.position, err)
+			return fmt.Errorf("the archive is damaged after %d entries%s: %w", u.position, last, err)
 		}
 		u.position++
+		what := fmt.Sprintf("%s %s", describeType(header.Typeflag), quoteName(header.Name))
 		if err := u.unpackEntry(header, archive); err != nil {
-			return fmt.Errorf("entry %d of the archive, %s: %w", u.position, quoteName(header.Name), err)
+			return fmt.Errorf("entry %d of the archive, %s: %w", u.position, what, err)
 		}
+		last = ", the last one " + what
 	}
-	if _, err := io.Copy(io.Discard, r); err != nil { // padding, which the digest covers
-		return fmt.Errorf("cannot read the end of the archive: %w", err)
+	trailing, err := blocks.readEnd() // the digest covers it
+	if err != nil {
+		return err
+	}
+	if trailing > 0 {
+		u.result.leaveOut(leftTrailing, trailing)
 	}
 	return u.restoreTimes("/")
 }
@@ -84,11 +94,14 @@ func quoteName(name string) string {
 }
 
 func (u *unpacker) unpackEntry(h *tar.Header, body io.Reader) error {
-	if err := u.countEntry(h); err != nil {
+	if err := u.countName(); err != nil {
 		return err
 	}
-	if h.Typeflag == tar.TypeXGlobalHeader {
-		return nil
+	if skip, err := u.adaptEntry(h); skip || err != nil {
+		return err
+	}
+	if err := u.countBytes(h); err != nil {
+		return err
 	}
 	name, err := cleanName(h.Name)
 	if err != nil {
@@ -122,11 +135,8 @@ func (u *unpacker) unpackEntry(h *tar.Header, body io.Reader) error {
 	return u.createEntry(full, h, body)
 }
 
-// countEntry adds an entry to the result, and fails if the result exceeds a limit.
-func (u *unpacker) countEntry(h *tar.Header) error {
-	if err := u.countName(); err != nil {
-		return err
-	}
+// countBytes adds the bytes of a file to the result, and fails if the result exceeds a limit.
+func (u *unpacker) countBytes(h *tar.Header) error {
 	if !isFile(h) {
 		return nil
 	}

@@ -4,20 +4,26 @@
 package tarblock
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 )
 
-// size is the size of a block.
-const size = 512
+// Size is the size of a block.
+const Size = 512
 
 // Positions of the checksum in a header, which counts as blanks in itself.
 const sumBegin, sumEnd = 148, 156
 
+var zeros [Size]byte
+
+// IsZero reports whether a block, or the part of one that is there, has only NUL bytes.
+func IsZero(block []byte) bool { return bytes.Equal(block, zeros[:min(len(block), Size)]) }
+
 // IsHeader reports whether a block is a header of an archive: whether its checksum is right. All formats since the seventh
 // edition of Unix have it. Some old programs added bytes as signed numbers.
 func IsHeader(block []byte) bool {
-	if len(block) < size {
+	if len(block) < Size {
 		return false
 	}
 	text := strings.Trim(string(block[sumBegin:sumEnd]), " \x00")
@@ -39,7 +45,7 @@ func SetType(block []byte, flag byte) {
 }
 
 func sumBlock(block []byte) (unsigned, signed int64) {
-	for i, c := range block[:size] {
+	for i, c := range block[:Size] {
 		if i >= sumBegin && i < sumEnd {
 			c = ' '
 		}

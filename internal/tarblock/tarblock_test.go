@@ -18,7 +18,7 @@ func TestHeaders(t *testing.T) {
 	w := tar.NewWriter(&b)
 	require.NoError(t, w.WriteHeader(&tar.Header{Name: "\xff\xfe", Typeflag: tar.TypeFifo, Format: tar.FormatGNU}))
 	require.NoError(t, w.Close())
-	block := b.Bytes()[:size]
+	block := b.Bytes()[:Size]
 	assert.True(t, IsHeader(block))
 	unsigned, signed := sumBlock(block)
 	require.NotEqual(t, unsigned, signed)
@@ -27,7 +27,7 @@ func TestHeaders(t *testing.T) {
 		"%06d\x00 ": false, "": false, "x%06o\x00": false,
 	} {
 		for _, sum := range []int64{unsigned, signed} {
-			copy(block[sumBegin:sumEnd], make([]byte, size))
+			copy(block[sumBegin:sumEnd], zeros[:])
 			if form != "" {
 				copy(block[sumBegin:sumEnd], fmt.Sprintf(form, sum))
 			}
@@ -38,6 +38,8 @@ func TestHeaders(t *testing.T) {
 	assert.True(t, IsHeader(block))
 	h, err := tar.NewReader(strings.NewReader(string(block[:156]) + "6" + string(block[157:]))).Next()
 	assert.ErrorIs(t, err, tar.ErrHeader, "%v", h)
-	assert.False(t, IsHeader(block[:size-1]))
-	assert.False(t, IsHeader(make([]byte, size)))
+	assert.False(t, IsHeader(block[:Size-1]))
+	assert.False(t, IsHeader(zeros[:]))
+	assert.True(t, IsZero(zeros[:17]))
+	assert.False(t, IsZero(block))
 }
