@@ -48,7 +48,11 @@ func runShell(dir, script string) (string, error) {
 	return string(out), err
 }
 
-const ignoresType = "refuses it: it knows the types of archive/tar only"
+// Reasons of umoci.
+const (
+	ignoresType   = "refuses it: it knows the types of archive/tar only"
+	ignoresGlobal = "refuses it: it knows no global headers"
+)
 
 // typeSamples has an entry of each type that POSIX, GNU tar, bsdtar, star or Solaris defines.
 func typeSamples() map[string]sample {
@@ -86,7 +90,7 @@ func typeSamples() map[string]sample {
 		"D at the root":                   {layers: one(raw{flag: 'D', name: "./", mode: "0000755", text: "Ya\x00\x00", magic: gnu}.String(), plainFile), want: []string{"a=1"}, umoci: "refuses it: the root may be of type 5 only"},
 		"V, a label":                      {layers: one(raw{flag: 'V', name: "my label", magic: gnu}.String(), plainFile), want: []string{"a=1"}, umoci: ignoresType},
 		"V like a name that is refused":   {layers: one(raw{flag: 'V', name: "..", magic: gnu}.String(), plainFile), want: []string{"a=1"}, umoci: ignoresType},
-		"V like a whiteout":               {layers: one(plainFile, raw{flag: 'V', name: ".wh.a", magic: gnu}.String()), want: []string{"a=1"}, umoci: "takes it for a whiteout"},
+		"V like a whiteout":               {layers: one(plainFile, raw{flag: 'V', name: ".wh.a", magic: gnu}.String()), want: []string{"a=1"}},
 		"M, the rest of a file":           {layers: one(raw{flag: 'M', name: "f", text: "text", magic: gnu}.String()), refused: `entry 1 of the archive, type "M" "f": is the rest of a file that begins in another volume; join the volumes: `},
 		"N, names of an old GNU tar":      {layers: one(raw{flag: 'N', name: "f", text: "Rename a to b\n", magic: gnu}.String()), refused: `type "N" "f": is a list of names to be changed, as GNU tar before 1.12 wrote it; make the archive anew`},
 		"I, metadata of star":             {layers: one(named('I')), refused: `type "I" "f": has no content, because it did not change since an earlier dump of star`},
@@ -104,12 +108,12 @@ func typeSamples() map[string]sample {
 		"0 with slashes in a long name":   {layers: one(extended('x', "path", "long//"), raw{flag: '0', name: "f", mode: "0000755"}.String()), want: []string{"long/"}, umoci: "makes a file"},
 		"sparse file of star":             {layers: one(extended('x', "SCHILY.realsize", "99"), named('0')), refused: `file "f": is a sparse file in the format of star; make the archive anew with GNU tar`, umoci: "takes its map for content"},
 		"sparse file of an unknown form":  {layers: one(extended('x', "GNU.sparse.major", "2", "GNU.sparse.minor", "0"), named('0')), refused: `file "f": is a sparse file in the unknown format "2.0"; `, umoci: "takes its map for content"},
-		"a file in volumes, as of pax":    {layers: one(extended('g', "GNU.volume.filename", "f", "GNU.volume.offset", "512"), named('0')), refused: `entry 1 of the archive, global header "PaxHeaders/x": is the rest of a file that begins in another volume`, umoci: "takes the rest for the file"},
-		"a label, as of pax":              {layers: one(extended('g', "GNU.volume.label", "mine"), plainFile), want: []string{"a=1"}},
-		"g with an owner and a time":      {layers: one(extended('g', "uid", "7", "gid", "8", "mtime", "-5.25", "path", "no", "linkpath", "no", "size", "9"), plainFile, extended('x', "uid", "9", "mtime", ""), named('0')), want: []string{"a=1 owner=7:8 time=-6.750000000", "f=text owner=9:8"}, umoci: "ignores it, as archive/tar does"},
-		"g that another one takes back":   {layers: one(extended('g', "uid", "7", "gid", "8"), extended('g', "uid", "", "gid", "9"), plainFile), want: []string{"a=1 owner=0:9"}, umoci: "ignores it, as archive/tar does"},
-		"g with an owner that is none":    {layers: one(extended('g', "uid", "x"), plainFile), refused: `global header "PaxHeaders/x": its records are damaged`, umoci: "ignores it, as archive/tar does"},
-		"g with an attribute":             {layers: one(extended('g', "SCHILY.xattr.user.a", "b"), plainFile), want: []string{"a=1"}, leftOut: map[string]int64{leftAttributes: 1}},
+		"a file in volumes, as of pax":    {layers: one(extended('g', "GNU.volume.filename", "f", "GNU.volume.offset", "512"), named('0')), refused: `entry 1 of the archive, global header "PaxHeaders/x": is the rest of a file that begins in another volume`},
+		"a label, as of pax":              {layers: one(extended('g', "GNU.volume.label", "mine"), plainFile), want: []string{"a=1"}, umoci: ignoresGlobal},
+		"g with an owner and a time":      {layers: one(extended('g', "uid", "7", "gid", "8", "mtime", "-5.25", "path", "no", "linkpath", "no", "size", "9"), plainFile, extended('x', "uid", "9", "mtime", ""), named('0')), want: []string{"a=1 owner=7:8 time=-6.750000000", "f=text owner=9:8"}, umoci: ignoresGlobal},
+		"g that another one takes back":   {layers: one(extended('g', "uid", "7", "gid", "8"), extended('g', "uid", "", "gid", "9"), plainFile), want: []string{"a=1 owner=0:9"}, umoci: ignoresGlobal},
+		"g with an owner that is none":    {layers: one(extended('g', "uid", "x"), plainFile), refused: `global header "PaxHeaders/x": its records are damaged`},
+		"g with an attribute":             {layers: one(extended('g', "SCHILY.xattr.user.a", "b"), plainFile), want: []string{"a=1"}, leftOut: map[string]int64{leftAttributes: 1}, umoci: ignoresGlobal},
 		"1 with content, as of pax":       {layers: one(plainFile, raw{flag: '1', name: "g", link: "a", text: "1"}.String(), named('0')), want: []string{"a=1", "f=text", "g&a"}, umoci: "refuses it: archive/tar takes the content for a header"},
 		"1 with a size, but no content":   {layers: one(plainFile, raw{flag: '1', name: "g", link: "a", size: "00000001000"}.String(), named('0')), want: []string{"a=1", "f=text", "g&a"}},
 		"1 with a size at the end":        {layers: one(plainFile, raw{flag: '1', name: "g", link: "a", size: "00000001000"}.String()), want: []string{"a=1", "g&a"}},
@@ -153,7 +157,7 @@ func shapeSamples(t *testing.T) map[string]sample {
 		"file, directory, file":            {layers: several(t, []entry{file("x", "1"), directory("x"), file("x/a", "2"), file("x", "3")}), want: []string{"x=3"}},
 		"directory, link, directory":       {layers: several(t, []entry{directory("x"), file("x/a", "1"), symlink("x", "y"), directory("y"), directory("x"), file("x/b", "2")}), want: []string{"x/", "x/b=2", "y/"}},
 		"a file twice":                     {layers: several(t, []entry{file("a", "1"), link("l", "a"), file("a", "2")}), want: []string{"a=2", "l=1"}},
-		"a file where a directory is due":  {layers: several(t, []entry{file("a", "1"), file("a/b", "2")}), refused: `file "a/b": "/a" is not a directory`},
+		"a file where a directory is due":  {layers: several(t, []entry{file("a", "1"), file("a/b", "2")}), refused: `file "a/b": "/a" is not a directory`, umoci: "replaces the file with a directory; tar programs and other runtimes do not"},
 		"a large owner":                    {layers: one(numbered(func(r *raw) { r.id = base256(1<<32-2, 8) })), want: []string{"f=1 owner=4294967294:4294967294"}},
 		"an owner out of range":            {layers: one(numbered(func(r *raw) { r.id = base256(1<<32, 8) })), refused: `file "f": the owner 4294967296:4294967296 is out of range`, umoci: "takes it modulo 2^32"},
 		"a negative owner":                 {layers: one(numbered(func(r *raw) { r.id = base256(-2, 8) })), refused: `file "f": the owner -2:-2 is out of range`, umoci: "takes it modulo 2^32"},
@@ -184,7 +188,7 @@ func endSamples() map[string]sample {
 		"cut off in a file":            {layers: []string{plainFile + raw{flag: '0', name: "b", text: "12345"}.String()[:514]}, refused: `entry 2 of the archive, file "b": cannot write the file: unexpected EOF`},
 		"cut off in a header":          {layers: []string{plainFile + plainFile[:300]}, refused: damaged + "unexpected EOF"},
 		"cut off in records":           {layers: []string{plainFile + extended('x', "path", "b")[:515]}, refused: damaged + "unexpected EOF"},
-		"cut off in a skipped content": {layers: []string{plainFile + raw{flag: 'V', name: "v", text: strings.Repeat("x", 600)}.String()[:700]}, refused: "unexpected EOF", umoci: ignoresType},
+		"cut off in a skipped content": {layers: []string{plainFile + raw{flag: 'V', name: "v", text: strings.Repeat("x", 600)}.String()[:700]}, refused: "unexpected EOF"},
 		"a second archive":             {layers: []string{plainFile + ending + plainFile + ending}, refused: more + "2048: it is several archives; unpack it with tar --ignore-zeros, and name the directory as dir:DIR", umoci: "ignores it, as most programs do"},
 		"a second archive, far away":   {layers: []string{plainFile + nul(10240) + plainFile}, refused: more + "11264", umoci: "ignores it, as most programs do"},
 		"a lone block of NUL":          {layers: []string{plainFile + nul(512) + plainFile + ending}, refused: more + "1536"},
@@ -248,14 +252,14 @@ func whiteoutSamples(t *testing.T) map[string]sample {
 		"of a symbolic link":       {layers: over(file(".wh.l", "")), want: []string{"d/", "d/a=1", "d/s/", "d/s/x=1"}},
 		"of a link, then a dir":    {layers: over(file(".wh.l", ""), directory("l"), file("l/n", "2")), want: []string{"d/", "d/a=1", "d/s/", "d/s/x=1", "l/", "l/n=2"}},
 		"of what is not":           {layers: over(file("d/.wh.q", "")), want: []string{"d/", "d/a=1", "d/s/", "d/s/x=1", "l>d"}},
-		"in a dir that is not":     {layers: over(file("q/.wh.q", "")), want: []string{"d/", "d/a=1", "d/s/", "d/s/x=1", "l>d", "q/"}},
+		"in a dir that is not":     {layers: over(file("q/.wh.q", "")), want: []string{"d/", "d/a=1", "d/s/", "d/s/x=1", "l>d", "q/"}, umoci: "makes no directory for it"},
 		"as a directory":           {layers: over(directory("d/.wh.a")), want: []string{"d/", "d/s/", "d/s/x=1", "l>d"}},
 		"as a symbolic link":       {layers: over(symlink("d/.wh.a", "x")), want: []string{"d/", "d/s/", "d/s/x=1", "l>d"}},
 		"as a hard link to itself": {layers: over(link("d/.wh.a", "d/.wh.a")), want: []string{"d/", "d/s/", "d/s/x=1", "l>d"}},
-		"of nothing":               {layers: over(file("d/.wh.", "")), refused: `file "d/.wh.": the whiteout names no file`},
+		"of nothing":               {layers: over(file("d/.wh.", "")), refused: `file "d/.wh.": the whiteout names no file`, umoci: "takes it for an opaque whiteout"},
 		"of a directory itself":    {layers: over(file("d/.wh..", "")), refused: `file "d/.wh..": the whiteout names no file`},
 		"of a directory above":     {layers: over(file("d/.wh...", "")), refused: `file "d/.wh...": the whiteout names no file`},
-		"files of aufs":            {layers: over(file(".wh..wh.aufs", ""), directory(".wh..wh.plnk"), file(".wh..wh.plnk/1.2", "x"), file("d/n", "2")), want: []string{"d/", "d/a=1", "d/n=2", "d/s/", "d/s/x=1", "l>d"}},
+		"files of aufs":            {layers: over(file(".wh..wh.aufs", ""), directory(".wh..wh.plnk"), file(".wh..wh.plnk/1.2", "x"), file("d/n", "2")), want: []string{"d/", "d/a=1", "d/n=2", "d/s/", "d/s/x=1", "l>d"}, umoci: "makes them"},
 		"of a device, as overlayfs": {layers: append(several(t, lower), one(raw{flag: '3', name: "d/a"}.String())...),
 			want: []string{"d/", "d/s/", "d/s/x=1", "l>d"}, leftOut: map[string]int64{leftDevices: 1}, umoci: "makes it"},
 		"a link to what goes":          {layers: over(link("d/b", "d/a"), gone), want: []string{"d/", "d/b=1", "d/s/", "d/s/x=1", "l>d"}},
@@ -277,15 +281,15 @@ func tarSamples(t *testing.T) map[string]sample {
 	want := []string{"d/", "d/a=1", "d/b&d/a"}
 	return map[string]sample{
 		"a label":                  {layers: []string{tarOf(t, files+"tar -cf archive --format=gnu --label=mine d")}, want: want, umoci: ignoresType},
-		"a label of pax":           {layers: []string{tarOf(t, files+"tar -cf archive --format=posix --label=mine d")}, want: want},
+		"a label of pax":           {layers: []string{tarOf(t, files+"tar -cf archive --format=posix --label=mine d")}, want: want, umoci: ignoresGlobal},
 		"incremental":              {layers: []string{tarOf(t, files+"tar -cf archive --format=gnu -g ../snapshot d")}, want: want, umoci: ignoresType},
 		"incremental, the root":    {layers: []string{tarOf(t, files+"rm -rf ../in2; mv d ..; tar -cf archive --format=gnu -C .. -g ../snapshot --exclude=in --exclude=snapshot .")}, umoci: ignoresType, want: want},
 		"incremental of pax":       {layers: []string{tarOf(t, files+"tar -cf archive --format=posix -g ../snapshot d")}, want: want},
 		"the second volume":        {layers: []string{tarOf(t, files+"head -c 30000 /dev/zero | tr '\\0' x >d/large; printf 'n archive\\n' | tar -cf ../first --format=gnu --tape-length=20 --multi-volume d")}, refused: `"d/large": is the rest of a file that begins in another volume`},
-		"the second volume of pax": {layers: []string{tarOf(t, files+"head -c 30000 /dev/zero | tr '\\0' x >d/large; printf 'n archive\\n' | tar -cf ../first --format=posix --tape-length=20 --multi-volume d")}, refused: "is the rest of a file that begins in another volume", umoci: "takes the rest for the file"},
+		"the second volume of pax": {layers: []string{tarOf(t, files+"head -c 30000 /dev/zero | tr '\\0' x >d/large; printf 'n archive\\n' | tar -cf ../first --format=posix --tape-length=20 --multi-volume d")}, refused: "is the rest of a file that begins in another volume"},
 		"the first volume":         {layers: []string{tarOf(t, files+"head -c 30000 /dev/zero | tr '\\0' x >d/large; printf 'n ../second\\n' | tar -cf archive --format=gnu --tape-length=20 --multi-volume d")}, refused: `file "d/large": cannot write the file: unexpected EOF`},
 		"version 7":                {layers: []string{tarOf(t, files+"tar -cf archive --format=v7 d")}, want: want},
-		"global records":           {layers: []string{tarOf(t, files+"tar -cf archive --format=posix --pax-option=uid=5,mtime=7 d")}, want: []string{"d/ owner=5:0", "d/a=1 owner=5:0 time=7.000000000", "d/b&d/a"}, umoci: "ignores them, as archive/tar does"},
+		"global records":           {layers: []string{tarOf(t, files+"tar -cf archive --format=posix --pax-option=uid=5,mtime=7 d")}, want: []string{"d/ owner=5:0", "d/a=1 owner=5:0 time=7.000000000", "d/b&d/a"}, umoci: ignoresGlobal},
 		"two archives":             {layers: []string{tarOf(t, files+"tar -cf 1 d; tar -cf 2 d; cat 1 2 >archive")}, refused: "more entries follow the end of the archive at byte 10240", umoci: "ignores it, as most programs do"},
 		"two archives, joined":     {layers: []string{tarOf(t, files+"tar -cf archive d; tar -cf 2 d; tar -Af archive 2")}, want: want},
 	}
