@@ -34,7 +34,7 @@ var plainFile = raw{flag: '0', name: "a", text: "1"}.String()
 func one(blocks ...string) []string { return []string{strings.Join(blocks, "") + ending} }
 
 // several returns layers of entries.
-func several(t *testing.T, layers ...[]entry) (streams []string) {
+func several(t testing.TB, layers ...[]entry) (streams []string) {
 	for _, layer := range layers {
 		streams = append(streams, packArchive(t, layer...).String())
 	}
@@ -124,7 +124,7 @@ func typeSamples() map[string]sample {
 }
 
 // shapeSamples has names, links and numbers of odd forms.
-func shapeSamples(t *testing.T) map[string]sample {
+func shapeSamples(t testing.TB) map[string]sample {
 	numbered := func(change func(*raw)) string {
 		r := raw{flag: '0', name: "f", text: "1"}
 		change(&r)
@@ -233,7 +233,7 @@ func attributeSamples() map[string]sample {
 }
 
 // whiteoutSamples has each order of a whiteout and its siblings.
-func whiteoutSamples(t *testing.T) map[string]sample {
+func whiteoutSamples(t testing.TB) map[string]sample {
 	lower := []entry{directory("d"), file("d/a", "1"), directory("d/s"), file("d/s/x", "1"), symlink("l", "d")}
 	over := func(upper ...entry) []string { return several(t, lower, upper) }
 	opaque, gone := file("d/.wh..wh..opq", ""), file("d/.wh.a", "")
@@ -276,7 +276,7 @@ func whiteoutSamples(t *testing.T) map[string]sample {
 }
 
 // tarSamples has archives that GNU tar writes with options that give its own types.
-func tarSamples(t *testing.T) map[string]sample {
+func tarSamples(t testing.TB) map[string]sample {
 	const files = "mkdir d; echo -n 1 >d/a; ln d/a d/b; chmod 755 d; chmod 644 d/a; touch -d@1000000000 d/a; chown -R 0:0 .; "
 	want := []string{"d/", "d/a=1", "d/b&d/a"}
 	return map[string]sample{
@@ -296,7 +296,7 @@ func tarSamples(t *testing.T) map[string]sample {
 }
 
 // allSamples returns the samples of all kinds by their names.
-func allSamples(t *testing.T) map[string]sample {
+func allSamples(t testing.TB) map[string]sample {
 	all := map[string]sample{}
 	for kind, samples := range map[string]map[string]sample{
 		"type": typeSamples(), "shape": shapeSamples(t), "end": endSamples(), "attribute": attributeSamples(),

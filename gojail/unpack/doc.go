@@ -54,7 +54,8 @@
 //	storage: ApplyLayerWhiteouts, OverlayTarAUFSUntar
 //	                               TestUnpackLayers
 //
-// TestSamplesAreThoseOfUmoci compares the trees; the samples say where they differ, and why. umoci's MapRootless and UnpackEntryMap have no counterpart: a jail's owners are those of the image.
+// TestSamplesAreThoseOfUmoci compares the trees; the samples say where they differ, and why. umoci's MapRootless and
+// UnpackEntryMap have no counterpart: a jail's owners are those of the image.
 //
 // It requires root. A failed or killed child leaves a half-filled target, which the caller removes.
 package unpack

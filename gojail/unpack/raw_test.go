@@ -131,7 +131,7 @@ func (tree Tree) describeTree(t *testing.T) (list []string) {
 }
 
 // tarOf has GNU tar write an archive of a new directory that a script fills, and returns the last one if there are several.
-func tarOf(t *testing.T, script string) string {
+func tarOf(t testing.TB, script string) string {
 	t.Helper()
 	dir := t.TempDir()
 	out, err := runShell(dir, "mkdir in && cd in && export LC_ALL=C && "+script)

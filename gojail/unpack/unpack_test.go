@@ -517,17 +517,3 @@ func TestMark(t *testing.T) {
 	assert.Equal(t, [2]uint32{syscall.S_IFDIR | 0o755, 0}, [2]uint32{st.Mode, st.Uid})
 	assert.EqualValues(t, 0o100644, tree.statFile(t, contract.VersionFile).Mode)
 }
-
-// FuzzUnpack unpacks arbitrary archives; newTree checks that nothing beside the tree changes.
-func FuzzUnpack(f *testing.F) {
-	for _, entries := range [][]entry{
-		{directory("d"), file("d/f", "text"), symlink("s", "../../outside"), link("l", "s"), file("s/x", "y"), file("d/.wh.f", "")},
-		{file("../outside", "x"), symlink(".", "/"), file(".wh..wh..opq", "")},
-	} {
-		f.Add(packArchive(f, entries...).Bytes())
-	}
-	f.Fuzz(func(t *testing.T, archive []byte) {
-		tree := newTree(t)
-		tree.UnpackLayer(context.Background(), bytes.NewReader(archive), layerPolicy, Limits{Entries: 100, Bytes: 1 << 20}, Result{})
-	})
-}
