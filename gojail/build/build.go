@@ -80,6 +80,9 @@ func Build(ctx context.Context, jail *store.Jail, r Request) (*store.Record, err
 		if err := b.unpackImage(ctx, opened); err != nil {
 			return nil, err
 		}
+		if err := checkImage(b.tree.Dir); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.Source, err)
+		}
 		return b.publishTree(ctx)
 	})
 }

@@ -244,19 +244,30 @@ func TestBuildFails(t *testing.T) {
 	layout := sourcetest.Layout(t, map[string]v1.Image{"": sourcetest.Image(t, []string{"a=1"}, []string{"../b/", "b=1"}, []string{".>/etc"})})
 	small := sourcetest.Layout(t, map[string]v1.Image{"": sourcetest.Image(t, []string{"a=1"}, []string{"b=1", "c=1"})})
 	blank := sourcetest.Layout(t, map[string]v1.Image{"": sourcetest.Image(t)})
+	zip := filepath.Join(t.TempDir(), "zip")
+	require.NoError(t, os.WriteFile(zip, []byte("PK\x03\x04 and so on"), 0o644))
+	tarFile := func(entries ...string) string {
+		path := filepath.Join(t.TempDir(), "tar")
+		require.NoError(t, os.WriteFile(path, sourcetest.Tar(t, entries...), 0o644))
+		return "tar:" + path
+	}
 	for name, test := range map[string]struct {
 		source string
 		change func(r *Request)
 		want   string
 	}{
-		"source":  {"debian", nil, `"debian" is not a source of a jail`},
-		"format":  {"oci:" + small, func(r *Request) { r.Format = "zip" }, `format "zip": write dir, squashfs or erofs`},
-		"policy":  {"oci:" + small, func(r *Request) { r.Policy.Devices = "" }, `device nodes: "": write drop, refuse or make`},
-		"missing": {"oci:" + small + "/missing", nil, "missing: no such file or directory"},
-		"hostile": {"oci:" + layout, nil, `: entry 1 of the archive, symbolic link ".": the root of a tree must be a directory`},
-		"entries": {"oci:" + small, func(r *Request) { r.Limits.Entries = 2 }, `entry 2 of the archive, file "c": there are more than 2 entries`},
-		"bytes":   {"oci:" + small, func(r *Request) { r.Limits.Bytes = 2 }, `entry 2 of the archive, file "c": the files have more than 2 bytes together`},
-		"empty":   {"oci:" + blank, nil, " has no files"},
+		"oci as tar":    {tarFile("oci-layout={}", "index.json={}", "blobs/"), nil, ": this is an image and not a tree of files; write oci-archive:FILE for a tar file, oci:DIR for a directory"},
+		"oci as dir":    {"dir:" + small, nil, ": this is an image and not a tree of files; write oci-archive:FILE for a tar file, oci:DIR for a directory"},
+		"docker as tar": {tarFile("manifest.json=[]", "abc/", "abc/layer.tar=x"), nil, ": this is an archive of docker save and not a tree of files; write docker-archive:FILE"},
+		"zip as tar":    {"tar:" + zip, nil, "layer 1 of 1: it is not a tar archive, but a zip archive; unpack it, and name the directory as dir:DIR"},
+		"source":        {"debian", nil, `"debian" is not a source of a jail`},
+		"format":        {"oci:" + small, func(r *Request) { r.Format = "zip" }, `format "zip": write dir, squashfs or erofs`},
+		"policy":        {"oci:" + small, func(r *Request) { r.Policy.Devices = "" }, `device nodes: "": write drop, refuse or make`},
+		"missing":       {"oci:" + small + "/missing", nil, "missing: no such file or directory"},
+		"hostile":       {"oci:" + layout, nil, `: entry 1 of the archive, symbolic link ".": the root of a tree must be a directory`},
+		"entries":       {"oci:" + small, func(r *Request) { r.Limits.Entries = 2 }, `entry 2 of the archive, file "c": there are more than 2 entries`},
+		"bytes":         {"oci:" + small, func(r *Request) { r.Limits.Bytes = 2 }, `entry 2 of the archive, file "c": the files have more than 2 bytes together`},
+		"empty":         {"oci:" + blank, nil, " has no files"},
 		"targets": {"oci:" + small, func(r *Request) {
 			r.Targets = func(string) ([]string, error) { return nil, errors.New("no targets") }
 		}, "no targets"},

@@ -42,6 +42,15 @@ func readDocument(b blobs, name string) ([]byte, error) {
 	return text, nil
 }
 
+// hasDocument reports whether there is a file.
+func hasDocument(b blobs, name string) bool {
+	file, err := b.openBlob(name)
+	if err == nil {
+		file.Close()
+	}
+	return err == nil
+}
+
 // dirBlobs are files below a directory; its symbolic links do not lead out of it.
 type dirBlobs struct{ root *os.Root }
 

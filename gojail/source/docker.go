@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -43,6 +44,9 @@ func readDockerArchive(b blobs, tag, platform string) (*Image, error) {
 		return nil, err
 	}
 	text, err := readDocument(b, "manifest.json")
+	if err != nil && hasDocument(b, "index.json") {
+		return nil, errors.New("it is not an archive of docker save, but an OCI layout; write oci-archive:FILE")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("it is not an archive of docker save: %w", err)
 	}

@@ -5,7 +5,6 @@ package source
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/gojail/gojail/internal/oneline"
 )
@@ -55,6 +53,9 @@ func (s Source) openImage(b blobs, options Options) (*Image, error) {
 func readLayout(b blobs, tag, platform string) (*Image, error) {
 	text, err := readDocument(b, "index.json")
 	if err != nil {
+		if hasDocument(b, "manifest.json") {
+			return nil, errors.New("it is not an OCI layout, but an archive of docker save; write docker-archive:FILE")
+		}
 		return nil, fmt.Errorf("it is not an OCI layout: %w", err)
 	}
 	index, err := v1.ParseIndexManifest(bytes.NewReader(text))
@@ -72,17 +73,54 @@ func readLayout(b blobs, tag, platform string) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := chooseManifest(candidates, wanted)
-	for depth := 1; err == nil && chosen.MediaType.IsIndex(); depth++ {
-		if depth > indexDepth {
-			return nil, errors.New("too many nested indexes")
-		}
-		chosen, err = chooseFromIndex(b, chosen, wanted)
-	}
-	if err != nil {
+	if err := checkTag(candidates, tag); err != nil {
 		return nil, err
 	}
-	return readImage(b, chosen, wanted)
+	return findImage(b, candidates, wanted)
+}
+
+// checkTag fails if several images have a tag. An image may be listed twice.
+func checkTag(candidates []v1.Descriptor, tag string) error {
+	if tag == "" {
+		return nil
+	}
+	count := 0
+	for i, d := range candidates {
+		if d.Platform == nil && !slices.ContainsFunc(candidates[:i], func(e v1.Descriptor) bool { return e.Digest == d.Digest }) {
+			count++
+		}
+	}
+	if count > 1 {
+		return fmt.Errorf("%d images have the tag %q; remove one of them, or copy the image to a new layout", count, tag)
+	}
+	return nil
+}
+
+// findImage chooses a manifest of a list, and follows indexes to that of an image.
+func findImage(b blobs, list []v1.Descriptor, wanted v1.Platform) (*Image, error) {
+	for range indexDepth + 1 {
+		chosen, err := chooseManifest(list, wanted)
+		if err != nil {
+			return nil, err
+		}
+		text, err := readBlob(b, chosen.Digest)
+		if err != nil {
+			return nil, err
+		}
+		isIndex, err := checkManifest(text)
+		if err != nil {
+			return nil, fmt.Errorf("manifest %s %w", chosen.Digest, err)
+		}
+		if !isIndex {
+			return readImage(b, chosen.Digest, text, wanted)
+		}
+		index, err := v1.ParseIndexManifest(bytes.NewReader(text))
+		if err != nil {
+			return nil, fmt.Errorf("index %s is damaged: %w", chosen.Digest, err)
+		}
+		list = index.Manifests
+	}
+	return nil, errors.New("too many nested indexes")
 }
 
 func listTags(manifests []v1.Descriptor) []string {
@@ -108,7 +146,7 @@ func parsePlatform(text string) (v1.Platform, error) {
 
 // chooseManifest returns the only image of a list, or the only one for the platform.
 func chooseManifest(list []v1.Descriptor, wanted v1.Platform) (v1.Descriptor, error) {
-	if len(list) == 1 {
+	if len(list) > 0 && !slices.ContainsFunc(list, func(d v1.Descriptor) bool { return d.Digest != list[0].Digest }) {
 		return list[0], nil
 	}
 	var found []v1.Descriptor
@@ -138,18 +176,6 @@ func chooseManifest(list []v1.Descriptor, wanted v1.Platform) (v1.Descriptor, er
 	return v1.Descriptor{}, fmt.Errorf("there is no image for %s; there are: %s; give --platform", wanted, strings.Join(others, ", "))
 }
 
-func chooseFromIndex(b blobs, from v1.Descriptor, wanted v1.Platform) (v1.Descriptor, error) {
-	text, err := readBlob(b, from.Digest)
-	if err != nil {
-		return v1.Descriptor{}, err
-	}
-	index, err := v1.ParseIndexManifest(bytes.NewReader(text))
-	if err != nil {
-		return v1.Descriptor{}, fmt.Errorf("index %s is damaged: %w", from.Digest, err)
-	}
-	return chooseManifest(index.Manifests, wanted)
-}
-
 // blobName returns the name of a blob in a layout.
 func blobName(digest v1.Hash) (string, error) {
 	if _, err := v1.NewHash(digest.String()); err != nil {
@@ -168,83 +194,9 @@ func readBlob(b blobs, digest v1.Hash) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sum, _, err := v1.SHA256(bytes.NewReader(text)); err != nil || sum != digest {
-		return nil, fmt.Errorf("%s has the digest %s; it is damaged", name, sum)
+	sum := newSum(bytes.NewReader(text), digest.String())
+	if _, err := io.Copy(io.Discard, sum); err != nil || sum.digest() != digest.String() {
+		return nil, fmt.Errorf("%s has the digest %s; it is damaged", name, sum.digest())
 	}
 	return text, nil
-}
-
-// readImage reads a manifest with its configuration.
-func readImage(b blobs, from v1.Descriptor, wanted v1.Platform) (*Image, error) {
-	text, err := readBlob(b, from.Digest)
-	if err != nil {
-		return nil, err
-	}
-	manifest, err := v1.ParseManifest(bytes.NewReader(text))
-	if err != nil {
-		return nil, fmt.Errorf("manifest %s is damaged: %w", from.Digest, err)
-	}
-	configText, err := readBlob(b, manifest.Config.Digest)
-	if err != nil {
-		return nil, err
-	}
-	image := &Image{Digest: from.Digest.String(), Layered: true}
-	diffIDs, err := image.readConfig(configText, wanted)
-	if err != nil {
-		return nil, err
-	}
-	return image, image.addLayers(manifest, diffIDs, func(d v1.Descriptor) (*Layer, error) {
-		name, err := blobName(d.Digest)
-		return &Layer{Open: func(context.Context) (io.ReadCloser, error) { return b.openBlob(name) }}, err
-	})
-}
-
-// addLayers adds the layers of a manifest, as locate returns them.
-func (i *Image) addLayers(manifest *v1.Manifest, diffIDs []v1.Hash, locate func(v1.Descriptor) (*Layer, error)) error {
-	if len(diffIDs) != len(manifest.Layers) {
-		return fmt.Errorf("the manifest has %d layers and the configuration %d", len(manifest.Layers), len(diffIDs))
-	}
-	for n, d := range manifest.Layers {
-		if err := checkLayer(d.MediaType); err != nil {
-			return fmt.Errorf("layer %d: %w", n+1, err)
-		}
-		if d.Size < 0 { // -1 would be "unknown" to the library, which then reads what a registry sends without limit
-			return fmt.Errorf("layer %d: the manifest says that it has %d bytes", n+1, d.Size)
-		}
-		layer, err := locate(d)
-		if err != nil {
-			return fmt.Errorf("layer %d: %w", n+1, err)
-		}
-		layer.Digest, layer.diffID, layer.Size = d.Digest.String(), diffIDs[n].String(), d.Size
-		i.Layers = append(i.Layers, layer)
-	}
-	return nil
-}
-
-// readConfig sets the platform of an image, and returns the DiffIDs of its layers.
-func (i *Image) readConfig(text []byte, wanted v1.Platform) ([]v1.Hash, error) {
-	var config v1.ConfigFile
-	if err := json.Unmarshal(text, &config); err != nil {
-		return nil, fmt.Errorf("the configuration is damaged: %w", err)
-	}
-	if config.OS == "" || config.Architecture == "" {
-		return config.RootFS.DiffIDs, nil
-	}
-	is := v1.Platform{OS: config.OS, Architecture: config.Architecture, Variant: config.Variant}
-	i.Platform = oneline.Printable(is.String())
-	if config.OS != wanted.OS || config.Architecture != wanted.Architecture {
-		return nil, fmt.Errorf("the image is for %s and not for %s; give --platform %[1]s if that is right", i.Platform, wanted)
-	}
-	return config.RootFS.DiffIDs, nil
-}
-
-// checkLayer refuses layers that cannot be unpacked. It ignores the compression in a type: the first bytes of the layer decide.
-func checkLayer(kind types.MediaType) error {
-	switch {
-	case !kind.IsDistributable():
-		return fmt.Errorf("type %s: its content is not part of the image", kind)
-	case !kind.IsLayer():
-		return fmt.Errorf("type %q is not a layer of files; give the image of a container", oneline.Printable(string(kind)))
-	}
-	return nil
 }

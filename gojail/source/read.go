@@ -5,11 +5,13 @@ package source
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"strings"
 )
 
 // errTooLarge means that a decompressed layer has more bytes than the caller allows.
@@ -18,13 +20,13 @@ var errTooLarge = errors.New("the decompressed layer is too large; if the source
 // Read decompresses a layer from its stored form, and calls use with the tar stream. At its end the stream is an error if
 // it is not what the manifest and the configuration say. Confine starts a decompressor that is another program. It returns the digest of the stored form.
 func (l *Layer) Read(ctx context.Context, stored io.Reader, bytesMax int64, confine confiner, use func(io.Reader) error) (digest string, err error) {
-	outer := &summingReader{r: stored, sum: sha256.New()}
+	outer := newSum(stored, l.Digest)
 	plain, err := decompress(ctx, outer, confine)
 	if err != nil {
 		return "", err
 	}
 	defer plain.Close()
-	inner := &summingReader{r: io.LimitReader(plain, bytesMax+1), sum: sha256.New()}
+	inner := newSum(io.LimitReader(plain, bytesMax+1), l.diffID)
 	check := func() error {
 		if inner.count > bytesMax {
 			return errTooLarge
@@ -49,11 +51,20 @@ func (l *Layer) Read(ctx context.Context, stored io.Reader, bytesMax int64, conf
 	return outer.digest(), nil
 }
 
-// summingReader computes the SHA-256 of what is read.
+// summingReader computes the digest of what is read.
 type summingReader struct {
-	r     io.Reader
-	sum   hash.Hash
-	count int64
+	r         io.Reader
+	algorithm string
+	sum       hash.Hash
+	count     int64
+}
+
+// newSum returns a reader that computes a digest to be compared with another one: SHA-512 if that is one, and SHA-256 otherwise.
+func newSum(r io.Reader, other string) *summingReader {
+	if strings.HasPrefix(other, "sha512:") {
+		return &summingReader{r: r, algorithm: "sha512:", sum: sha512.New()}
+	}
+	return &summingReader{r: r, algorithm: "sha256:", sum: sha256.New()}
 }
 
 func (s *summingReader) Read(p []byte) (int, error) {
@@ -63,7 +74,7 @@ func (s *summingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (s *summingReader) digest() string { return "sha256:" + hex.EncodeToString(s.sum.Sum(nil)) }
+func (s *summingReader) digest() string { return s.algorithm + hex.EncodeToString(s.sum.Sum(nil)) }
 
 // checkedReader replaces the end of a stream by the error of a check.
 type checkedReader struct {

@@ -62,6 +62,9 @@ func fetchImage(reference name.Reference, wanted v1.Platform, options ...remote.
 	if err != nil {
 		return nil, err
 	}
+	if err := checkLayers(manifest); err != nil {
+		return nil, err
+	}
 	if size := manifest.Config.Size; size < 0 || size > documentMax { // the library reads as much into memory
 		return nil, fmt.Errorf("the manifest says that the configuration has %d bytes; the limit is %d", size, documentMax)
 	}

@@ -300,9 +300,9 @@ func TestArchives(t *testing.T) {
 	assert.Equal(t, []string{"a", "b"}, layers)
 
 	_, _, err = readNames(t, "docker-archive:"+archive, Options{})
-	require.ErrorContains(t, err, "it is not an archive of docker save: cannot read manifest.json: the archive does not contain it")
+	require.ErrorContains(t, err, "it is not an archive of docker save, but an OCI layout; write oci-archive:FILE")
 	_, _, err = readNames(t, "oci-archive:"+docker, Options{})
-	require.ErrorContains(t, err, "it is not an OCI layout: cannot read index.json: the archive does not contain it")
+	require.ErrorContains(t, err, "it is not an OCI layout, but an archive of docker save; write docker-archive:FILE")
 	_, _, err = readNames(t, "oci-archive:"+dir, Options{})
 	require.ErrorContains(t, err, "it must be a regular file")
 	out, err = exec.Command("gzip", archive).CombinedOutput()
