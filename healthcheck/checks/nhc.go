@@ -123,6 +123,9 @@ func nhcConfig(_ context.Context, h *check.Host, s *check.Settings) check.Findin
 		if l.Problem != "" {
 			p.addWarning("line %d: %s", l.Number, l.Problem)
 		}
+		for _, note := range l.Notes {
+			p.addWarning("line %d: %s", l.Number, note)
+		}
 		if len(l.NotDone) > 0 {
 			p.addWarning("line %d: %s is ignored, since checks change nothing", l.Number, strings.Join(l.NotDone, " "))
 		}

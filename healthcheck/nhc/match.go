@@ -41,6 +41,11 @@ func parseMatch(text string) (*match, error) {
 	return m, nil
 }
 
+// isGlob reports whether the match string is a glob.
+func (m *match) isGlob() bool {
+	return !isWithin(strings.TrimPrefix(m.text, "!"), '/', '/') && m.ranges == nil
+}
+
 // isWithin reports whether a text begins and ends with these characters.
 func isWithin(text string, begin, end byte) bool {
 	return len(text) >= 2 && text[0] == begin && text[len(text)-1] == end

@@ -4,8 +4,8 @@ package nhc
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -28,10 +28,12 @@ type Line struct {
 	Problem string
 	// Options of the line that change something, which is not done: "-r".
 	NotDone []string
-	// Whether the line is one of NHC's own settings, which is ignored here.
+	// What else an administrator should know of the line before it is evaluated.
+	Notes []string
+	// Whether the line has only settings of NHC. With a Problem one of them asks for something to do.
 	Setting bool
 	Domain  Domain
-	// Whether the line has -0: its fault does not drain.
+	// Whether a fault does not drain: the line has -0, or a setting asks for it.
 	NonFatal bool
 	assert   assertion
 }
@@ -50,29 +52,29 @@ func (l *Line) Check(ctx context.Context, s *System) (fault string, err error) {
 	return l.assert(ctx, s)
 }
 
-// setting matches "export NAME=value" or "NAME=value".
-var setting = regexp.MustCompile(`^(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)=`)
-
-// ignoredSettings are the settings of NHC that control how it runs and do not affect its
-// findings.
-var ignoredSettings = []string{"NHC_RM", "NHC_CHECK_ALL", "NHC_CHECK_FORKED", "DEBUG", "VERBOSE", "SILENT", "TIMEOUT", "LOGFILE",
-	"DETACHED_MODE", "DETACHED_MODE_FAIL_NODATA", "FORCE_SETSID", "HELPERDIR", "ONLINE_NODE", "OFFLINE_NODE", "TS"}
+// parser parses the lines in order: a setting applies to the lines after it.
+type parser struct {
+	host string
+	*settings
+}
 
 // Parse parses the text of an nhc.conf for the node with that host name
 // (/proc/sys/kernel/hostname).
 func Parse(text, host string) []Line {
+	p := parser{host, newSettings()}
 	var all []Line
 	number, first, joined := 0, 0, ""
+	text = strings.TrimPrefix(text, "\uFEFF") // byte order mark
 	for row := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 		number++
 		if joined == "" {
 			first = number
 		}
-		part, more := unescape(row)
+		part, more := unescape(strings.TrimSuffix(row, "\r"))
 		if joined += part; more {
 			continue
 		}
-		if l, mine := parseLine(joined, host); mine {
+		for _, l := range p.parseLine(joined) {
 			l.Number = first
 			all = append(all, l)
 		}
@@ -84,50 +86,132 @@ func Parse(text, host string) []Line {
 	return all
 }
 
-// parseLine parses one line; it returns false for a line that is empty or for another node.
-func parseLine(text, host string) (l Line, mine bool) {
+// parseLine parses one line; it returns nothing for a line that is empty or for another node.
+func (p *parser) parseLine(text string) []Line {
 	target, check, found := strings.Cut(text, "||")
 	target, check = strings.Trim(target, " \t\r"), strings.Trim(check, " \t\r")
 	if target == "" && !found || strings.HasPrefix(target, "#") {
-		return l, false
+		return nil
+	}
+	if !found {
+		check = text
 	}
 	if !found || target == "" || check == "" {
-		l.Text, l.Problem = shorten(text), "write TARGET || CHECK"
-		return l, true
+		p.addRequestsOf(check)
+		return []Line{{Text: shorten(text), Problem: "write TARGET || CHECK"}}
 	}
-	l.Text = shorten(check)
 	m, err := parseMatch(target)
+	if err == nil && !m.not && m.isGlob() && strings.ContainsFunc(target, isNeverInHostNames) {
+		err = fmt.Errorf("%.60q: no host name matches; write a {list,of,nodes} or a /regular expression/", target)
+	}
 	if err != nil {
-		l.Problem = "the target " + err.Error()
+		p.addRequestsOf(check)
+		return []Line{{Text: shorten(check), Problem: "the target " + err.Error()}}
+	}
+	if !m.matches(p.host) {
+		return nil
+	}
+	return p.parseCheck(check)
+}
+
+// isNeverInHostNames reports whether no host name has the character.
+func isNeverInHostNames(c rune) bool { return c <= ' ' || c == ',' || c == ';' || c > '~' }
+
+// addRequestsOf takes over the requests not to drain of a line of which it is not known whether it applies.
+func (p *parser) addRequestsOf(check string) {
+	of := parser{p.host, newSettings()}
+	of.parseCheck(check)
+	p.addRequests(of.settings)
+}
+
+// parseCheck parses the commands of a line. bash evaluates its words a second time, by which several blanks become
+// one, also within quotes.
+func (p *parser) parseCheck(check string) (all []Line) {
+	commands, err := splitCommands(strings.Join(strings.FieldsFunc(check, isBlank), " "))
+	if err == nil && len(commands) == 0 {
+		err = errors.New("a check is missing")
+	}
+	before := p.clone()
+	for _, c := range commands {
+		l, ok := p.parseCommand(c)
+		if !ok { // perhaps a condition for the rest of the line
+			all, err = nil, fmt.Errorf("unknown check %.40s", c.words[0].raw)
+			if slices.Contains(builtins, c.words[0].text) {
+				err = newBashError(c.text)
+			}
+			break
+		}
+		all = append(all, l)
+	}
+	if len(commands) == 1 && len(all) == 1 {
+		all[0].Text = shorten(check)
+	}
+	if err == nil {
+		return all
+	}
+	problem := err.Error()
+	p.settings = before
+	if len(commands) == 0 && mayAsk(check) || len(commands) > 0 && slices.ContainsFunc(commands, command.mayAsk) {
+		p.quiet["MARK_OFFLINE"] = true
+		problem += "; faults from here on do not drain, since it may set MARK_OFFLINE"
+	}
+	return []Line{{Text: shorten(check), Problem: problem}}
+}
+
+func isBlank(c rune) bool { return c == ' ' || c == '\t' }
+
+// parseCommand parses one command: settings, or a check with settings of its own before it. It returns false for any
+// other command.
+func (p *parser) parseCommand(c command) (l Line, ok bool) {
+	l.Text = shorten(c.text)
+	own, todo, notes, rest, check := p.clone(), []string(nil), []string(nil), c.words, c.text
+	for len(rest) > 0 {
+		name, value, assigns := parseAssignment(rest[0])
+		if !assigns {
+			break
+		}
+		problem := own.assign(name, value)
+		if todo = appendText(todo, problem); name != "MARK_OFFLINE" {
+			notes = appendText(notes, problem)
+		}
+		check = strings.TrimLeft(check[len(rest[0].raw):], " ")
+		rest = rest[1:]
+	}
+	if len(rest) == 0 {
+		p.settings, l.Setting, l.Problem = own, true, strings.Join(todo, "; ")
 		return l, true
 	}
-	if !m.matches(host) {
+	switch name := rest[0].text; {
+	case slices.Contains(builtins, name) && len(rest) == len(c.words):
+		todo, ok = p.declare(name, rest[1:])
+		l.Setting, l.Problem = true, strings.Join(todo, "; ")
+		return l, ok
+	case (name == ":" || name == "true") && !slices.ContainsFunc(c.words, word.needsBash):
+		l.Setting = true
+		return l, true
+	case !strings.HasPrefix(name, "check_"):
 		return l, false
 	}
-	l.parseCheck(check)
+	l.Notes, l.NonFatal = notes, !own.drains()
+	l.parseAssertion(check)
 	return l, true
 }
 
-// parseCheck parses the check of the line.
-func (l *Line) parseCheck(check string) {
-	if m := setting.FindStringSubmatch(check); m != nil {
-		switch {
-		case slices.Contains(ignoredSettings, m[1]):
-			l.Setting = true
-		case m[1] == "MARK_OFFLINE":
-			l.Problem = "write drain = false in [slurm] of health.toml"
-		default:
-			l.Problem = fmt.Sprintf("the setting %.30s has no counterpart", m[1])
-		}
-		return
-	}
-	args, err := splitWords(check)
+// builtins are the commands of bash with names of variables as their arguments.
+var builtins = []string{"export", "declare", "typeset", "readonly", "local", "unset"}
+
+func (w word) needsBash() bool { return w.bash != "" }
+
+// mayAsk reports whether a command may ask not to drain. A check only reads.
+func (c command) mayAsk() bool {
+	return !strings.HasPrefix(c.words[0].text, "check_") && mayAsk(c.text)
+}
+
+// parseAssertion parses a check.
+func (l *Line) parseAssertion(text string) {
+	args, err := splitWords(text)
 	if err != nil {
 		l.Problem = err.Error()
-		return
-	}
-	if len(args) == 0 {
-		l.Problem = "a check is missing"
 		return
 	}
 	kind, known := kinds[args[0]]

@@ -141,7 +141,7 @@ func parseERE(expr string) (*regexp.Regexp, error) {
 	return compileDotAll(b.String())
 }
 
-// isWordy reports whether a character is a letter, a digit or "_".
+// isWordy reports whether a character is a letter or a digit.
 func isWordy(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

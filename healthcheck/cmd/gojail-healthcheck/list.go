@@ -63,14 +63,26 @@ func writeNHCLines(to io.Writer, c *config.Config, proc string) error {
 	fmt.Fprintf(w, "\nLINE\tCHECK\t%s\n", c.NHC)
 	for _, l := range lines {
 		how := [...]string{nhc.Node: "nhc", nhc.Storage: "nhc-files", nhc.Command: "nhc-command"}[l.Domain]
-		text := l.Text
+		remarks := l.Notes
+		if len(l.NotDone) > 0 {
+			remarks = append(remarks, "ignored: "+strings.Join(l.NotDone, " "))
+		}
 		switch {
-		case l.Problem != "":
-			how, text = "not parsed", l.Text+"   # "+l.Problem
-		case l.Setting:
+		case l.Setting && l.Problem == "":
 			how = "ignored"
-		case len(l.NotDone) > 0:
-			text += "   # ignored: " + strings.Join(l.NotDone, " ")
+		case l.Setting:
+			how = "setting"
+		case l.Problem != "":
+			how = "not parsed"
+		case l.NonFatal:
+			remarks = append(remarks, "does not drain")
+		}
+		if l.Problem != "" {
+			remarks = append(remarks, l.Problem)
+		}
+		text := l.Text
+		if len(remarks) > 0 {
+			text += "   # " + strings.Join(remarks, "; ")
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\n", l.Number, how, oneline.Printable(text))
 	}
