@@ -117,6 +117,9 @@ type Check struct {
 	// With a reason, a timeout is a warning until a later run finds that the killed process
 	// still exists, which counts as a hang. The function must not block. nil: no reason exists.
 	SlowReason func(h *Host) string
+	// SpareReason returns why a hang must not drain the node, from what an earlier run has seen, or "". With a reason it is
+	// a warning. The function must not block. nil: no reason exists.
+	SpareReason func(h *Host) string
 	// IsAbsent reports whether the node certainly lacks the checked item, so that Run does not
 	// need the Child to report that. The function must not block. nil: absence cannot be
 	// determined beforehand.

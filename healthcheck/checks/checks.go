@@ -69,7 +69,7 @@ var table = [...]row{
 	{"gpu-inforom", check.WarnOnly, inforomTimeout, 1, 1, childInforom, unknown, gpuInforom},
 
 	{"nhc", check.Drain, 4 * time.Second, 2, 2, childNHC, unknown, newNHCCheck(nhc.Node)},
-	{"nhc-files", check.Drain, 6 * time.Second, 3, 3, childNHCFiles, fails, newNHCCheck(nhc.Storage)},
+	{"nhc-files", check.Drain, 6 * time.Second, 3, 3, childNHCFiles, failsNHC, newNHCCheck(nhc.Storage)},
 	{"nhc-command", check.Drain, 8 * time.Second, 2, 2, childNHCCommand, unknown, newNHCCheck(nhc.Command)},
 	{"nhc-config", check.WarnOnly, 4 * time.Second, 1, 1, childNHC, unknown, nhcConfig},
 }
@@ -102,8 +102,8 @@ const (
 
 // hang is the result of a check that exceeds its timeout.
 type hang struct {
-	verdict    check.Verdict
-	text, slow func(h *check.Host) string // HangText and SlowReason of check.Check
+	verdict           check.Verdict
+	text, slow, spare func(h *check.Host) string // HangText, SlowReason and SpareReason of check.Check
 }
 
 var (
@@ -111,6 +111,7 @@ var (
 	unknown         = hang{verdict: check.Unknown}
 	fails           = hang{verdict: check.Fail}
 	failsAgain      = hang{verdict: check.Fail, text: recallJails}
+	failsNHC        = hang{verdict: check.Fail, spare: recallQuiet}
 	failsUnlessSlow = hang{verdict: check.Fail, slow: explainSlowDriver}
 )
 
@@ -133,7 +134,7 @@ var allChecks = sync.OnceValue(func() []check.Check {
 		all = append(all, check.Check{
 			Name: r.name, Subject: texts[r.name].subject, Remedy: texts[r.name].remedy, Severity: r.severity, Timeout: r.timeout,
 			BadRuns: r.bad, GoodRuns: r.good, Child: r.child, HangVerdict: r.hang.verdict, HangText: r.hang.text,
-			SlowReason: r.hang.slow, IsAbsent: r.findAbsence(), Run: withSettings(r.run),
+			SlowReason: r.hang.slow, SpareReason: r.hang.spare, IsAbsent: r.findAbsence(), Run: withSettings(r.run),
 		})
 	}
 	return all

@@ -4,6 +4,7 @@ package checks
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -54,11 +55,13 @@ func newNHCCheck(domain nhc.Domain) checkFunc {
 		}
 		system := &nhc.System{Proc: h.Roots.Proc, Sys: h.Roots.Sys, Etc: h.Roots.Etc, Now: h.Now, Command: h.Command, Jobs: jobDevices{h, s}}
 		var p problems
+		var state nhcState
 		answers := map[int]chan *problems{}
 		for i, l := range lines {
 			if l.Problem == "" && !l.Setting && l.Domain == domain {
 				answer := make(chan *problems, 1)
 				answers[i] = answer
+				state.Drains = state.Drains || !l.NonFatal
 				go func() { answer <- checkNHCLine(ctx, &l, system) }()
 			}
 		}
@@ -75,8 +78,26 @@ func newNHCCheck(domain nhc.Domain) checkFunc {
 		if len(answers) == 0 {
 			return check.NewFinding(check.NotApplicable, "nhc.conf has no lines of this kind for this node")
 		}
-		return p.buildFinding("all %d assertions of nhc.conf hold", len(answers))
+		f := p.buildFinding("all %d assertions of nhc.conf hold", len(answers))
+		if domain == nhc.Storage {
+			f.State, _ = json.Marshal(state)
+		}
+		return f
 	}
+}
+
+// nhcState is the state of nhc-files.
+type nhcState struct {
+	Drains bool `json:"drains"` // whether a line may drain
+}
+
+// recallQuiet returns why a process that hangs does not drain, if no line may.
+func recallQuiet(h *check.Host) string {
+	var state nhcState
+	if h.State == nil || json.Unmarshal(h.State, &state) != nil || state.Drains {
+		return ""
+	}
+	return "nhc.conf asks not to drain"
 }
 
 // checkNHCLine evaluates one assertion.

@@ -81,3 +81,28 @@ func TestNHCLineWithoutAnAnswer(t *testing.T) {
 	judgeMissingAnswer(&p, &nhc.Line{Number: 4, Text: "check_fs_free / 3%"}, nhc.Storage)
 	expect(t, p.buildFinding(""), check.Fail, "line 4: no answer to check_fs_free / 3%")
 }
+
+// TestNHCSettings: MARK_OFFLINE=0 holds for the lines after it, also if their process hangs.
+func TestNHCSettings(t *testing.T) {
+	h, s := testHost(t), config.DefaultSettings()
+	node, files := newNHCCheck(nhc.Node), newNHCCheck(nhc.Storage)
+	fault := "* || check_fs_mount /x\n* || check_file_test -d /x\n"
+	nhcConf(t, h, s, "* || export NHC_CHECK_ALL=1 MARK_OFFLINE=0\n"+fault)
+	expect(t, once(h, node, s), check.Warn, "line 2: /x is not mounted")
+	f := once(h, files, s)
+	expect(t, f, check.Warn, "line 3: test -d /x fails")
+	h.State = f.State
+	assert.Equal(t, "nhc.conf asks not to drain", recallQuiet(h))
+	expect(t, once(h, nhcConfig, s), check.Warn, "line 1: write drain = false in [slurm] of health.toml")
+
+	nhcConf(t, h, s, "* || export NHC_CHECK_ALL=1 MARK_OFFLINE=1\n* || HOSTNAME=\"$HOSTNAME_S\"\n"+fault)
+	expect(t, once(h, node, s), check.Fail, "line 3: /x is not mounted")
+	f = once(h, files, s)
+	expect(t, f, check.Fail, "line 4: test -d /x fails")
+	h.State = f.State
+	assert.Empty(t, recallQuiet(h))
+	expect(t, once(h, nhcConfig, s), check.OK, "all lines of nhc.conf are understood")
+
+	nhcConf(t, h, s, "* || SITE=1 check_fs_mount /\n")
+	expect(t, once(h, nhcConfig, s), check.Warn, "line 1: the setting SITE has no counterpart")
+}

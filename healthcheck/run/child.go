@@ -81,7 +81,7 @@ func (r *Runner) findStuck() map[string]*heldError {
 // answerForStuck returns the result of a check whose child is stuck.
 func (r *Runner) answerForStuck(place int, held *heldError) answer {
 	if check := r.Checks[place]; check.Name == held.by {
-		return answer{place, newFinding(check.HangVerdict, r.describeHang(check), held), 0}
+		return answer{place, r.judgeHang(check, held), 0}
 	}
 	return answer{place, newFinding(check.Unknown, "an earlier check of the same process still hangs", held), 0}
 }
@@ -200,19 +200,23 @@ func (r *Runner) judgeTimeout(row check.Check, err error) check.Finding {
 			return newFinding(check.Warn, why, err)
 		}
 	}
-	return newFinding(row.HangVerdict, r.describeHang(row), err)
+	return r.judgeHang(row, err)
 }
 
-// describeHang returns the text of the finding for a check that hangs.
-func (r *Runner) describeHang(row check.Check) string {
+// judgeHang returns the finding for a check that hangs.
+func (r *Runner) judgeHang(row check.Check, err error) check.Finding {
 	host := r.Host
 	host.State = r.States[row.Name]
-	if row.HangText != nil {
-		if text := row.HangText(&host); text != "" {
-			return text
+	if row.SpareReason != nil {
+		if why := row.SpareReason(&host); why != "" {
+			return newFinding(check.Warn, "does not answer; "+why, err)
 		}
 	}
-	return "does not answer"
+	text := "does not answer"
+	if row.HangText != nil {
+		text = cmp.Or(row.HangText(&host), text)
+	}
+	return newFinding(row.HangVerdict, text, err)
 }
 
 // newFinding returns a finding with an error as its detail.
