@@ -46,6 +46,15 @@ func (m *match) isGlob() bool {
 	return !isWithin(strings.TrimPrefix(m.text, "!"), '/', '/') && m.ranges == nil
 }
 
+// hasSlash reports whether the match string describes a path.
+func (m *match) hasSlash() bool {
+	text := strings.TrimPrefix(m.text, "!")
+	if isWithin(text, '/', '/') {
+		text = text[1 : len(text)-1]
+	}
+	return strings.Contains(text, "/")
+}
+
 // isWithin reports whether a text begins and ends with these characters.
 func isWithin(text string, begin, end byte) bool {
 	return len(text) >= 2 && text[0] == begin && text[len(text)-1] == end

@@ -3,6 +3,8 @@
 package nhc
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,17 +12,50 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// process is one row of "ps axo user,args".
+// process is one row of "ps axo user,args", and what else names its program. A command line is a text that the process
+// can replace: daemons show a title there (setproctitle(3)), such as "sshd: /usr/sbin/sshd -D [listener]".
 type process struct {
-	pid  string
-	uid  uint32
-	args string // "[kthreadd]" for a process without a command line
+	pid    string
+	uid    uint32
+	args   string // "[kthreadd]" for a process without a command line
+	exe    string // path of its program; "" for a kernel thread
+	comm   string // the kernel's name of a process with a program, shorter than 16 characters; "" if it may be cut off
+	title  string // "sshd" of a title "sshd: ..."
+	script string // path of the script that an interpreter runs
+	helper bool   // whether the process certainly is one that the service started, and not the service itself
+}
+
+// first returns what NHC takes for the program: the first word of the command line.
+func (p *process) first() string {
+	word, _, _ := strings.Cut(p.args, " ")
+	return word
+}
+
+// lines returns command lines without the title, or the name that the process gave itself: the program, with its path or
+// without, and the arguments; and the command that a title quotes.
+func (p *process) lines(withPath bool) (all []string) {
+	_, rest, _ := strings.Cut(p.args, " ")
+	if p.title != "" && strings.HasPrefix(rest, "/") {
+		all = append(all, rest)
+	}
+	if p.exe != "" {
+		exe := p.exe
+		if !withPath {
+			exe = filepath.Base(exe)
+		}
+		if rest != "" {
+			exe += " " + rest
+		}
+		all = append(all, exe)
+	}
+	return all
 }
 
 // listProcesses returns the processes, read once.
@@ -29,8 +64,8 @@ func (s *System) listProcesses(ctx context.Context) ([]process, error) {
 	return s.all, s.err
 }
 
-// readProcesses reads the processes. The command line is protected by a lock of its process,
-// which a process stuck in the kernel may hold.
+// readProcesses reads the processes, without those that have ended (zombies). The command line is protected by a lock of
+// its process, which a process stuck in the kernel may hold.
 func (s *System) readProcesses(ctx context.Context) (all []process, err error) {
 	entries, err := os.ReadDir(s.Proc)
 	if err != nil {
@@ -49,17 +84,26 @@ func (s *System) readProcesses(ctx context.Context) (all []process, err error) {
 		if err != nil || unix.Lstat(dir, &st) != nil {
 			continue // the process has ended
 		}
-		args := strings.TrimRight(strings.ReplaceAll(string(text), "\x00", " "), " ")
-		if args == "" {
-			comm, _ := os.ReadFile(filepath.Join(dir, "comm"))
-			args = "[" + strings.TrimSuffix(string(comm), "\n") + "]"
+		exe, _ := os.Readlink(filepath.Join(dir, "exe"))
+		comm, _ := os.ReadFile(filepath.Join(dir, "comm"))
+		if len(text) == 0 && exe == "" && isZombie(dir) {
+			continue
 		}
-		all = append(all, process{e.Name(), st.Uid, args})
+		p := describeProcess(text, strings.TrimSuffix(string(comm), "\n"), exe)
+		p.pid, p.uid = e.Name(), st.Uid
+		all = append(all, p)
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("%s shows no processes", s.Proc)
 	}
 	return all, nil
+}
+
+// isZombie reports whether a process has ended, proc_pid_stat(5).
+func isZombie(dir string) bool {
+	stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
+	_, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
+	return len(state) > 0 && (state[0] == 'Z' || state[0] == 'X')
 }
 
 // argsMost is the number of bytes read of a command line, which was the maximum that Linux
@@ -77,158 +121,66 @@ func readArgs(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, argsMost))
 }
 
-// wanted is a process that must run, or must not run.
-type wanted struct {
-	name   string
-	is     func(args string) bool
-	owner  *match // matches the account's name; nil: any
-	not    bool   // whether the process must not run
-	suffix string // " owned by root"
+// commMost is the number of characters after which the kernel cuts off a name, TASK_COMM_LEN.
+const commMost = 15
+
+// interpreters matches programs whose first argument is a script.
+var interpreters = regexp.MustCompile(`^(?:(?:ba|da|k|mk|z|tc|c|fi|a)?sh|pwsh|python|pypy|perl|ruby|php|node|lua|tclsh|wish|expect|guile|java|mono|Rscript)[-.0-9]*$`)
+
+// helperTitles matches the text of titles of processes that a service started for one connection or as workers, and
+// which may outlive it: "alice [priv]" and "alice@pts/0" of sshd, "worker process" of nginx, "pool www" of php-fpm.
+var helperTitles = regexp.MustCompile(`(?i)@|^\[(?:net|accepted|preauth)\]|^\S+ \[(?:priv|net|pam|preauth|postauth)\]|` +
+	`\b(?:worker|child|helper|pool|session|cache manager|cache loader)\b`)
+
+// describeProcess returns a process with that command line, name and path of its program, "" if it has none.
+func describeProcess(cmdline []byte, comm, exe string) process {
+	argv := strings.Split(strings.TrimRight(string(cmdline), "\x00"), "\x00")
+	p := process{args: strings.TrimRight(strings.Join(argv, " "), " "), exe: strings.TrimSuffix(exe, " (deleted)")}
+	if p.args == "" {
+		p.args = "[" + comm + "]"
+	}
+	if len(cmdline) > 0 || exe != "" {
+		if p.comm = comm; len(comm) >= commMost {
+			p.comm = ""
+		}
+	}
+	first, rest, _ := strings.Cut(p.args, " ")
+	if name, is := strings.CutSuffix(first, ":"); is {
+		p.title = name
+		p.helper = helperTitles.MatchString(rest)
+	} else {
+		p.script = findScript(argv, comm, cmp.Or(p.exe, argv[0]))
+	}
+	// systemd shows "(sd-pam)" for a process that runs its own program, cron "CRON" for a process of a job.
+	shown, program := filepath.Base(first), filepath.Base(p.exe)
+	if strings.HasPrefix(first, "(") || shown != program && strings.EqualFold(shown, program) {
+		p.helper = true
+	}
+	return p
 }
 
-// checkProcess compares the processes with the assertion.
-func (w *wanted) checkProcess(ctx context.Context, s *System) (string, error) {
-	all, err := s.listProcesses(ctx)
-	if err != nil {
-		return "", err
-	}
-	owner := w.owner
-	if owner != nil && owner.expr != nil { // a uid is replaced by its name
-		number := strings.TrimPrefix(owner.text, "!")
-		if name := s.resolveOwner(number); name != number {
-			if owner, err = parseMatch(map[bool]string{true: "!"}[owner.not] + name); err != nil {
-				return "", err
-			}
+// findScript returns the script that a program runs. The kernel names a process after its script, execve(2).
+func findScript(argv []string, comm, program string) string {
+	args := argv[1:]
+	for _, arg := range args[:min(2, len(args))] { // the interpreter may have one argument before the script
+		if name := filepath.Base(arg); arg != "" && comm != "" && name[:min(commMost, len(name))] == comm {
+			return arg
 		}
 	}
-	for _, p := range all {
-		if !w.is(p.args) || owner != nil && !owner.matches(s.findAccount(p.uid)) {
-			continue
-		}
-		if w.not {
-			return w.name + w.suffix + " is running", nil
-		}
-		return "", nil
+	if !interpreters.MatchString(filepath.Base(program)) {
+		return ""
 	}
-	if w.not {
-		return "", nil
-	}
-	return w.name + w.suffix + " is not running", nil
-}
-
-// parseService parses check_ps_service OPTIONS NAME. With -s, -k and -E the service must not
-// run.
-func parseService(l *Line, args []string) (assertion, error) {
-	opts, rest, err := parseOptions(args, "0E:SVcd:e:fkm:rsu:v")
-	w := &wanted{name: strings.Join(rest, " ")}
-	program, pattern, full := w.name, "", false
-	for _, o := range opts {
-		switch o.letter {
-		case '0':
-			l.NonFatal = true
-		case 'd':
-			program = o.value
-		case 'm':
-			pattern = o.value
-		case 'f':
-			full = true
-		case 'u':
-			w.suffix = " owned by " + o.value
-			if w.owner, err = parseMatch(o.value); err != nil {
-				return nil, err
-			}
-		case 's', 'k', 'E':
-			w.not = true
-			l.noteChange(o.letter)
-		case 'S', 'r', 'c', 'e':
-			l.noteChange(o.letter)
+	for i := 0; i < len(args); i++ {
+		switch arg := args[i]; {
+		case arg == "-m" && strings.HasPrefix(filepath.Base(program), "py") && i+1 < len(args): // a module
+			return args[i+1]
+		case slices.Contains([]string{"-W", "-X", "-O", "-o"}, arg): // a value follows
+			i++
+		case slices.Contains([]string{"-", "-c", "-e", "-m", "-jar", "--"}, arg): // no script
+			return ""
+		case !strings.HasPrefix(arg, "-"):
+			return arg
 		}
 	}
-	switch {
-	case err != nil:
-		return nil, err
-	case w.name == "":
-		return nil, errors.New("a service is missing")
-	case pattern == "":
-		pattern = "*" + program
-	}
-	m, err := parseMatch(pattern)
-	w.is = func(args string) bool {
-		if !full {
-			args, _, _ = strings.Cut(args, " ")
-		}
-		return m.matches(args)
-	}
-	return w.checkProcess, err
-}
-
-// parseDaemon parses check_ps_daemon COMMAND [OWNER [ARGS]], which matches a process whose
-// command line contains the command anywhere.
-func parseDaemon(_ *Line, args []string) (assertion, error) {
-	w, err := parseNamed(args)
-	if err == nil && len(args) > 1 && args[1] != "" { // the name of an owner, not a match string
-		w.owner = &match{text: args[1], expr: regexp.MustCompile(`^` + regexp.QuoteMeta(args[1]) + `$`)}
-	}
-	return w.checkProcess, err
-}
-
-// parseBlacklist parses check_ps_blacklist, the opposite of check_ps_daemon; its OWNER is a
-// match string.
-func parseBlacklist(_ *Line, args []string) (assertion, error) {
-	w, err := parseNamed(args)
-	w.not = true
-	if err == nil && len(args) > 1 && args[1] != "" {
-		w.owner, err = parseMatch(args[1])
-	}
-	return w.checkProcess, err
-}
-
-// parseNamed parses COMMAND [OWNER [ARGS]].
-func parseNamed(args []string) (*wanted, error) {
-	w := &wanted{}
-	if err := checkArguments(args, 1, 3); err != nil {
-		return w, err
-	}
-	w.name = args[0]
-	if len(args) == 3 && args[2] != "" {
-		w.name += " " + args[2]
-	}
-	if len(args) > 1 && args[1] != "" {
-		w.suffix = " owned by " + args[1]
-	}
-	expr, err := parseGlob(w.name, false)
-	w.is = func(args string) bool { return expr.MatchString(args) }
-	return w, err
-}
-
-// parseLoadAverage parses check_ps_loadavg [1M [5M [15M]]]: whole numbers below which the load
-// must stay.
-func parseLoadAverage(_ *Line, args []string) (assertion, error) {
-	if err := checkArguments(args, 1, 3); err != nil {
-		return nil, err
-	}
-	limit := make([]int, len(args))
-	for i, text := range args {
-		var err error
-		if limit[i], err = strconv.Atoi(text); err != nil && text != "" {
-			return nil, newRefusal(text, "a whole number")
-		}
-	}
-	return func(_ context.Context, s *System) (string, error) {
-		text, err := os.ReadFile(filepath.Join(s.Proc, "loadavg"))
-		f := strings.Fields(string(text))
-		if err != nil || len(f) < 3 {
-			return "", errors.New("cannot read the load averages")
-		}
-		for i, minutes := range []string{"1", "5", "15"}[:len(args)] {
-			load, err := strconv.ParseFloat(f[i], 64)
-			if err != nil {
-				return "", errors.New("cannot parse the load averages")
-			}
-			if args[i] != "" && int(load) >= limit[i] {
-				return fmt.Sprintf("the %s-minute load average is %d or more", minutes, limit[i]), nil
-			}
-		}
-		return "", nil
-	}, nil
+	return ""
 }
