@@ -3,52 +3,15 @@
 package nhc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 )
-
-// mount is a row of /proc/self/mounts, fstab(5).
-type mount struct{ source, kind, options string }
-
-// readMounts returns the mount table by mount point; the last mount on a path is the visible
-// one.
-func (s *System) readMounts() (map[string]mount, error) {
-	text, err := os.ReadFile(filepath.Join(s.Proc, "self/mounts"))
-	if err != nil {
-		return nil, errors.New("cannot read the mount table")
-	}
-	all := map[string]mount{}
-	for row := range strings.Lines(string(text)) {
-		if f := strings.Fields(row); len(f) >= 4 {
-			all[decodeOctal(f[1])] = mount{decodeOctal(f[0]), f[2], f[3]}
-		}
-	}
-	if len(all) == 0 {
-		return nil, errors.New("cannot parse the mount table")
-	}
-	return all, nil
-}
-
-// decodeOctal undoes the kernel's escapes such as "\040" for a space.
-func decodeOctal(text string) string {
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+3 < len(text) {
-			if n, err := strconv.ParseUint(text[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String()
-}
 
 // mounting is the assertion of a check_fs_mount about each path.
 type mounting struct {
@@ -72,6 +35,9 @@ func newMountParser(access string) func(*Line, []string) (assertion, error) {
 		}
 		if err == nil && len(m.paths)+len(m.automounted) == 0 {
 			err = errors.New("a file system is missing")
+		}
+		if err == nil {
+			err = m.dropTransient(l)
 		}
 		if len(m.automounted) > 0 {
 			l.Domain = Storage
@@ -126,30 +92,67 @@ func (m *mounting) parse(l *Line, args []string) error {
 	return err
 }
 
-// checkMounts compares the mount table with the assertion.
+// dropTransient leaves out mount points that come and go, and notes it.
+func (m *mounting) dropTransient(l *Line) error {
+	drop := func(path string) bool {
+		text := explainTransient(path)
+		l.Notes = appendText(l.Notes, text)
+		return text != ""
+	}
+	m.paths, m.automounted = slices.DeleteFunc(slices.Clone(m.paths), drop), slices.DeleteFunc(m.automounted, drop)
+	if len(m.paths)+len(m.automounted) > 0 {
+		return nil
+	}
+	text := strings.Join(l.Notes, "; ")
+	l.Notes = nil
+	return errors.New(text)
+}
+
+// checkMounts compares the mount table with the assertion. A remark on one path does not hide the fault of another.
 func (m *mounting) checkMounts(_ context.Context, s *System) (string, error) {
 	for _, path := range m.automounted {
 		_, _ = os.Stat(filepath.Join(path, "none/such")) // triggers an automount
 	}
-	all, err := s.readMounts()
+	table, err := s.readMounts()
 	if err != nil {
 		return "", err
 	}
-	for _, path := range append(m.paths, m.automounted...) {
-		at, mounted := all[path]
-		if !mounted {
-			return path + " is not mounted", nil
+	var remark error
+	for i, path := range slices.Concat(m.paths, m.automounted) {
+		fault, err := m.checkMount(table, path, i >= len(m.paths))
+		if fault != "" {
+			return fault, nil
 		}
-		for _, part := range []struct {
-			what, is string
-			want     []*match
-		}{{"source", at.source, m.sources}, {"type", at.kind, m.types}, {"options", at.options, m.options}} {
-			for _, want := range part.want {
-				if !want.matches(part.is) {
-					return fmt.Sprintf("%s of %s: %s instead of %s", part.what, path, part.is, want), nil
-				}
+		remark = cmp.Or(remark, err)
+	}
+	return "", remark
+}
+
+// checkMount compares one path. An automount that has nothing to do is no fault, unless the line triggers it (-F).
+func (m *mounting) checkMount(table mountList, path string, triggered bool) (fault string, err error) {
+	at, mounted := table.find(path)
+	if !mounted {
+		if point, idle := table.findAutomount(path); idle && !triggered {
+			return "", Remark(fmt.Sprintf("%s is not in use below the automount %s; write -F in place of -f", path, point))
+		}
+		return path + " is not mounted", nil
+	}
+	for _, part := range []struct {
+		what, is string
+		want     []*match
+	}{{"source", at.source, m.sources}, {"type", at.kind, m.types}, {"options", at.options, m.options}} {
+		for _, want := range part.want {
+			switch {
+			case want.matchesField(part.is):
+			case at.kind == autofs && !triggered:
+				return "", Remark(path + " is an idle automount; write -F in place of -f")
+			default:
+				return fmt.Sprintf("%s of %s: %s instead of %s", part.what, path, decodeOctal(part.is), want), nil
 			}
 		}
+	}
+	if at.kind == autofs && triggered && at.isDirect() && len(m.types) == 0 {
+		return path + " is an automount that mounts nothing", nil
 	}
 	return "", nil
 }

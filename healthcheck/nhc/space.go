@@ -4,8 +4,9 @@ package nhc
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -61,7 +62,10 @@ func newSpaceParser(what string, inodes bool) func(*Line, []string) (assertion, 
 		if err := checkArguments(args, 1, most); err != nil {
 			return nil, err
 		}
-		r, path := spaceRule{what: what, inodes: inodes}, filepath.Clean(args[0])
+		r, path := spaceRule{what: what, inodes: inodes}, args[0]
+		if text := explainTransient(path); text != "" {
+			return nil, errors.New(text)
+		}
 		to := []*bound{&r.low, &r.high}
 		if what == "used" {
 			to = to[1:]
@@ -79,18 +83,33 @@ func newSpaceParser(what string, inodes bool) func(*Line, []string) (assertion, 
 	}
 }
 
+// alwaysFull are types of file systems without free space.
+var alwaysFull = []string{"squashfs", "iso9660", "erofs", "cramfs", "romfs"}
+
 // checkPath compares the space of a file system with the assertion.
 func (r spaceRule) checkPath(s *System, path string) (string, error) {
 	at, err := s.readMounts()
 	if err != nil {
 		return "", err
 	}
-	if _, mounted := at[path]; !mounted {
+	m, mounted := at.find(path)
+	if !mounted {
 		return "", Remark(path + " is not a mount point, which NHC ignores")
 	}
+	if slices.Contains(alwaysFull, m.kind) && r.what != "size" {
+		return "", Remark(fmt.Sprintf("%s is a %s, which is always full", path, m.kind))
+	}
 	var st unix.Statfs_t
-	if err := unix.Statfs(path, &st); err != nil {
+	switch err := unix.Statfs(decodeOctal(m.point), &st); {
+	case err == unix.EACCES: // FUSE, mounted by a user for that user alone
+		return "", fmt.Errorf("cannot read the space of %s: %w", path, err)
+	case err != nil:
 		return fmt.Sprintf("%s does not report its space: %v", path, err), nil
+	case st.Type == unix.AUTOFS_SUPER_MAGIC:
+		return "", Remark(path + " is an idle automount")
+	}
+	if computeRoom(&st, r.inodes).size == 0 {
+		return "", Remark(path + " has no size of its own, which NHC ignores")
 	}
 	if fault := r.judgeRoom(computeRoom(&st, r.inodes)); fault != "" {
 		return path + " " + fault, nil
