@@ -50,10 +50,10 @@ func newNHCCheck(domain nhc.Domain) checkFunc {
 		}
 		if at, ok := ctx.Deadline(); ok { // time to answer before the parent reports this check as hung
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithDeadline(ctx, at.Add(-time.Until(at)/4))
+			ctx, cancel = context.WithTimeout(ctx, FindNHCTime(time.Until(at)))
 			defer cancel()
 		}
-		system := &nhc.System{Proc: h.Roots.Proc, Sys: h.Roots.Sys, Etc: h.Roots.Etc, Now: h.Now, Command: h.Command, Jobs: jobDevices{h, s}}
+		system := newNHCSystem(h, s)
 		var p problems
 		var state nhcState
 		answers := map[int]chan *problems{}
@@ -85,6 +85,14 @@ func newNHCCheck(domain nhc.Domain) checkFunc {
 		return f
 	}
 }
+
+// newNHCSystem returns the node for one run.
+func newNHCSystem(h *check.Host, s *check.Settings) *nhc.System {
+	return &nhc.System{Proc: h.Roots.Proc, Sys: h.Roots.Sys, Etc: h.Roots.Etc, Now: h.Now, Command: h.Command, Jobs: jobDevices{h, s}}
+}
+
+// FindNHCTime returns the time that a command of nhc.conf may take, of that which its check has: the rest is for the answer.
+func FindNHCTime(timeout time.Duration) time.Duration { return timeout - timeout/4 }
 
 // nhcState is the state of nhc-files.
 type nhcState struct {
@@ -140,9 +148,12 @@ func nhcConfig(_ context.Context, h *check.Host, s *check.Settings) check.Findin
 		return check.NewFinding(check.Fail, "%s", formatLine(err.Error()))
 	}
 	var p problems
+	system := newNHCSystem(h, s)
 	for _, l := range lines {
 		if l.Problem != "" {
 			p.addWarning("line %d: %s", l.Number, l.Problem)
+		} else if err := l.FindObstacle(system); err != nil {
+			p.addWarning("line %d: %v", l.Number, err)
 		}
 		for _, note := range l.Notes {
 			p.addWarning("line %d: %s", l.Number, note)

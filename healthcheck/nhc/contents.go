@@ -51,6 +51,14 @@ func (s *search) addLine(text string) (goOn bool) {
 	return goOn
 }
 
+// addEnd processes the end of a command's output. Like NHC it is a line without a text, so that "*" and /^$/ match a
+// command that prints nothing. It is none for match strings with "!", which no output could meet.
+func (s *search) addEnd() {
+	for i, m := range s.want {
+		s.found[i] = s.found[i] || !m.not && m.matches("")
+	}
+}
+
 // describeFault returns the match string that was not found, or was found in spite of its "!",
 // in the named item; "" if there is none.
 func (s *search) describeFault(where string) string {
@@ -88,11 +96,19 @@ func parseFileContents(_ *Line, args []string) (assertion, error) {
 		s := newSearch(want)
 		lines := bufio.NewScanner(f)
 		lines.Buffer(nil, 1<<20)
+		joined := ""
 		for lines.Scan() && ctx.Err() == nil {
-			text, _ := unescape(strings.Trim(lines.Text(), " \t"))
-			if !s.addLine(text) {
+			text, more := unescape(lines.Text())
+			if joined += text; more {
+				continue
+			}
+			if !s.addLine(strings.Trim(joined, " \t")) {
 				break
 			}
+			joined = ""
+		}
+		if joined != "" { // the last line ends with a backslash
+			s.addLine(strings.Trim(joined, " \t"))
 		}
 		if err := errors.Join(lines.Err(), ctx.Err()); err != nil {
 			return "", fmt.Errorf("cannot read %s to its end: %w", file, err)

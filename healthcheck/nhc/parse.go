@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Domain is the kind of thing on which a check may hang: checks of one domain share a process.
@@ -35,7 +36,9 @@ type Line struct {
 	Domain  Domain
 	// Whether a fault does not drain: the line has -0, or a setting asks for it.
 	NonFatal bool
+	Time     time.Duration // what the line's command may take; 0: as long as the check
 	assert   assertion
+	obstacle func(s *System) error // why the line's program cannot be run
 }
 
 // Remark is an error which only reports that there was nothing to evaluate.

@@ -63,10 +63,7 @@ func writeNHCLines(to io.Writer, c *config.Config, proc string) error {
 	fmt.Fprintf(w, "\nLINE\tCHECK\t%s\n", c.NHC)
 	for _, l := range lines {
 		how := [...]string{nhc.Node: "nhc", nhc.Storage: "nhc-files", nhc.Command: "nhc-command"}[l.Domain]
-		remarks := l.Notes
-		if len(l.NotDone) > 0 {
-			remarks = append(remarks, "ignored: "+strings.Join(l.NotDone, " "))
-		}
+		remarks := listRemarks(&l, c, how)
 		switch {
 		case l.Setting && l.Problem == "":
 			how = "ignored"
@@ -74,11 +71,6 @@ func writeNHCLines(to io.Writer, c *config.Config, proc string) error {
 			how = "setting"
 		case l.Problem != "":
 			how = "not parsed"
-		case l.NonFatal:
-			remarks = append(remarks, "does not drain")
-		}
-		if l.Problem != "" {
-			remarks = append(remarks, l.Problem)
 		}
 		text := l.Text
 		if len(remarks) > 0 {
@@ -87,6 +79,29 @@ func writeNHCLines(to io.Writer, c *config.Config, proc string) error {
 		fmt.Fprintf(w, "%d\t%s\t%s\n", l.Number, how, oneline.Printable(text))
 	}
 	return w.Flush()
+}
+
+// listRemarks returns what an administrator should know of a line before a run evaluates it with a check.
+func listRemarks(l *nhc.Line, c *config.Config, check string) []string {
+	if l.Problem != "" {
+		return append(l.Notes, l.Problem)
+	}
+	remarks := l.Notes
+	if len(l.NotDone) > 0 {
+		remarks = append(remarks, "ignored: "+strings.Join(l.NotDone, " "))
+	}
+	if l.NonFatal && !l.Setting {
+		remarks = append(remarks, "does not drain")
+	}
+	if err := l.FindObstacle(&nhc.System{}); err != nil {
+		remarks = append(remarks, err.Error())
+	}
+	for _, on := range c.SelectChecks(checks.All()) {
+		if has := checks.FindNHCTime(on.Timeout); on.Name == check && l.Time >= has {
+			remarks = append(remarks, fmt.Sprintf("may take %v, but a run has %v; raise timeout in [check.%s]", l.Time, has, check))
+		}
+	}
+	return remarks
 }
 
 func newExplainCommand(n *node) *cobra.Command {
