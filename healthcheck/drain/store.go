@@ -38,6 +38,18 @@ func (s Store) Prepare() error {
 	return nil
 }
 
+// Preview returns the store for a run that changes nothing: the files of another store serve for those that this one
+// lacks.
+func (s Store) Preview(from Store) Store {
+	if _, err := os.Lstat(s.historyPath()); errors.Is(err, fs.ErrNotExist) {
+		s.Run = from.Run
+	}
+	if _, err := os.Lstat(s.recordPath()); errors.Is(err, fs.ErrNotExist) {
+		s.State = from.State
+	}
+	return s
+}
+
 // Adopt copies the files of another store that this one lacks.
 func (s Store) Adopt(from Store) error {
 	for old, own := range map[string]string{from.historyPath(): s.historyPath(), from.recordPath(): s.recordPath()} {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/internal/filelock"
 )
 
 // worker is a child that answers one request after the other.
@@ -32,8 +33,15 @@ type reply struct {
 // limit.
 var frugal = []string{"GOGC=off", "GOMEMLIMIT=256MiB"}
 
-// acquireWorker starts a child in the first free slot.
+// acquireWorker starts a child in the first free slot. A dry run has no slots.
 func (r *Runner) acquireWorker() (*worker, error) {
+	if r.Host.DryRun {
+		lock, err := filelock.CreateInMemory()
+		if err != nil {
+			return nil, err
+		}
+		return r.startWorker(lock)
+	}
 	for i := range slots {
 		lock, err := takeLock(r.slotPath(i))
 		var held *heldError

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -37,6 +38,24 @@ func Try(path string) (*os.File, error) { return take(path, TryFile) }
 // Wait is Try, but waits for the lock until ctx ends. It tries at least once.
 func Wait(ctx context.Context, path string) (*os.File, error) {
 	return take(path, func(file *os.File) error { return WaitFile(ctx, file) })
+}
+
+// OpenExisting opens a lock file without creating one: a missing one is replaced by one in memory.
+func OpenExisting(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return CreateInMemory()
+	}
+	return file, err
+}
+
+// CreateInMemory creates a lock file without a name, for this process and those that inherit it.
+func CreateInMemory() (*os.File, error) {
+	fd, err := unix.MemfdCreate("lock", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create a lock in memory: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "lock"), nil
 }
 
 // ShareFile takes a shared lock of an open file, which several processes can have. It returns ErrBusy if another process

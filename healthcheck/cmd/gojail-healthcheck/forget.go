@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -47,7 +46,7 @@ func (n *node) forgetCheck(cmd *cobra.Command, c *config.Config, check string) e
 	if err != nil {
 		return err
 	}
-	lock, err := takeRunLock(context.Background(), filepath.Join(n.runDir, "lock"), c.Total)
+	lock, err := n.takeRunLock(context.Background(), c.Total)
 	if err != nil {
 		return err
 	}

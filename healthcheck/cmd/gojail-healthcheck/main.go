@@ -143,13 +143,16 @@ func nodeDirectory(path, name string) string {
 
 // openStore returns the node's own store, with the files that an earlier version left in the
 // directories above it. Of several nodes the first one adopts them: a drain counts only where
-// Slurm shows it.
+// Slurm shows it. A dry run creates and moves nothing.
 func (n *node) openStore(c *config.Config) (drain.Store, error) {
-	store := drain.Store{Run: n.runDir, State: n.stateDir}
+	store, earlier := drain.Store{Run: n.runDir, State: n.stateDir}, drain.Store{Run: c.Run, State: c.State}
+	if n.dry {
+		return store.Preview(earlier), nil
+	}
 	if err := store.Prepare(); err != nil {
 		return store, err
 	}
-	return store, store.Adopt(drain.Store{Run: c.Run, State: c.State})
+	return store, store.Adopt(earlier)
 }
 
 func newChildCommand() *cobra.Command {

@@ -40,7 +40,7 @@ func (n *node) runHealthCheck(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	lock, err := takeRunLock(whole, filepath.Join(n.runDir, "lock"), c.Total/4)
+	lock, err := n.takeRunLock(whole, c.Total/4)
 	if err != nil {
 		return err
 	}
@@ -113,6 +113,9 @@ func (n *node) runChecks(whole context.Context, c *config.Config, store drain.St
 	changes := history.AddResults(r.Results)
 	if c.Slurm.Drain {
 		slurm := &drain.Slurm{Slurm: c.Slurm, Node: n.name, Lock: filepath.Join(n.runDir, "scontrol.lock")}
+		if n.dry {
+			slurm.Lock = ""
+		}
 		reconciler := drain.Reconciler{Slurm: slurm, Store: store, History: history, Now: time.Now, DryRun: n.dry, Healthy: os.Getenv("SLURM_NODE_IS_HEALTHY"),
 			FindUnkilled: func() string { return checks.FindUnkilled(&runner.Host) }}
 		r.Outcome = reconciler.Reconcile(whole, r.Results)
@@ -131,13 +134,23 @@ func listErrors(err error) []error {
 	return []error{err}
 }
 
-// takeRunLock takes the lock of a run; it waits for another run up to the given time.
-func takeRunLock(ctx context.Context, path string, patience time.Duration) (*os.File, error) {
+// takeRunLock takes the lock of a run; it waits for another run up to the given time. A dry run creates no lock file.
+func (n *node) takeRunLock(ctx context.Context, patience time.Duration) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	file, err := filelock.Wait(ctx, path)
+	path, open := filepath.Join(n.runDir, "lock"), filelock.Open
+	if n.dry {
+		open = filelock.OpenExisting
+	}
+	file, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err = filelock.WaitFile(ctx, file); err != nil {
+		file.Close()
+	}
 	if errors.Is(err, filelock.ErrBusy) {
-		return nil, fmt.Errorf("another run is in progress and does not end; to find it: fuser -v %s", path)
+		err = fmt.Errorf("another run is in progress and does not end; to find it: fuser -v %s", path)
 	}
 	return file, err
 }
