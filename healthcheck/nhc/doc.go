@@ -5,13 +5,14 @@
 //
 // The file is a list of "TARGET || CHECK". A TARGET is a glob, a /regular expression/ (POSIX
 // extended) or a {node[01-20],range}, each negated by a leading "!", and is compared with the
-// kernel's host name. In NHC a CHECK is a command of bash; here it is a check_* of the table in
-// kinds.go with plain words: quotes and backslashes are supported, variables, substitutions and
-// operators are not. As in NHC, which reads with bash's read, a line first loses one layer of
-// backslashes.
+// kernel's host name. In NHC a CHECK is a command of bash; here it is a list of settings and of
+// check_* of the table in kinds.go with plain words, joined by ";" or "&&": quotes and backslashes
+// are supported, variables, substitutions and other operators are not. As in NHC, which reads with
+// bash's read, a line first loses one layer of backslashes.
 //
-// A line that cannot be parsed is never ignored silently: its Line has a Problem. Nothing is
-// repaired, started or killed: options for that are listed in Line.NotDone.
+// A line that cannot be parsed is never ignored silently: its Line has a Problem. A line that may
+// ask not to drain is obeyed also if it is not understood. Nothing is repaired, started or killed:
+// options for that are listed in Line.NotDone.
 //
 // Assertions can hang, on file systems, on other programs, or on a process whose command line
 // is locked: each Line has a Domain, to be evaluated in its own process. Each error is one
