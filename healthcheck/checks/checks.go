@@ -71,7 +71,7 @@ var table = [...]row{
 	{"nhc", check.Drain, 4 * time.Second, 2, 2, childNHC, unknown, newNHCCheck(nhc.Node)},
 	{"nhc-files", check.Drain, 6 * time.Second, 3, 3, childNHCFiles, failsNHC, newNHCCheck(nhc.Storage)},
 	{"nhc-command", check.Drain, 8 * time.Second, 2, 2, childNHCCommand, unknown, newNHCCheck(nhc.Command)},
-	{"nhc-config", check.WarnOnly, 4 * time.Second, 1, 1, childNHC, unknown, nhcConfig},
+	{"nhc-config", check.WarnOnly, 4 * time.Second, 1, 1, childNHCCommand, unknown, nhcConfig},
 }
 
 // row is one line of the table: the fields of a check.Check.

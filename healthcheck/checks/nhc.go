@@ -139,6 +139,7 @@ func judgeMissingAnswer(p *problems, l *nhc.Line, domain nhc.Domain) {
 }
 
 // nhcConfig reports the lines of nhc.conf that gojail cannot or does not perform.
+// It looks at their programs, and so shares a process with the check that runs them.
 func nhcConfig(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 	if s.NHC == "" {
 		return noNHC

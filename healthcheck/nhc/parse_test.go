@@ -119,11 +119,16 @@ func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"* || check_fs_mount_rw -f /\n", "{n[01-20],x1.a} || check_hw_eth 'a b' \"c\\\"d\"\n", "!/^(a|b)[[:alpha:]]{1,2}$/ || check_cmd_output -m '!/x/' -t 1 /bin/true\n",
 		"a || b \\\n c", "* || check_file_stat -m 0644 -n 5 -U root /x\n", "[!]a || check_net_socket -! -l '*:22' -d sshd\n", "x", "||", "* || export A=b",
+		"* || TS=1 export MARK_OFFLINE=\"${X:-$(echo ')')}\" `a` $'b' && MARK_OFFLINE+=1; check_hw_eth x # y\n", "* || declare -x A[0]=(b) | c >d",
 	} {
 		f.Add(text, "n01")
 	}
 	f.Fuzz(func(t *testing.T, text, host string) {
 		s := &System{Proc: "/nowhere", Sys: "/nowhere", Etc: "/nowhere", Now: time.Now}
+		// No line hides that a later one asks not to drain.
+		asked := Parse(text+"\n\n* || export MARK_OFFLINE=0\n* || check_hw_eth x", host)
+		require.NotEmpty(t, asked)
+		require.True(t, asked[len(asked)-1].NonFatal || strings.Contains(text, "readonly"))
 		for _, l := range Parse(text, host) {
 			require.Positive(t, l.Number)
 			require.LessOrEqual(t, len(l.Text), 100)
