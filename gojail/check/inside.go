@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/config"
-	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
 	"github.com/gojail/gojail/internal/rootpath"
@@ -65,31 +64,13 @@ func findMissingShell(root int, isMounted func(path string) bool) string {
 	if err != unix.ENOENT {
 		return "has a " + shell + " that cannot be opened: " + err.Error()
 	}
-	if target := readLinkIn(root, shell); target != "" {
+	if target := rootpath.ReadLink(root, shell); target != "" {
 		if isMounted(target) {
 			return ""
 		}
 		return "has a " + shell + " that leads to " + target + ", which is missing"
 	}
 	return "has no " + shell
-}
-
-// readLinkIn returns the target of a symbolic link of a jail, or "" if the path is none.
-func readLinkIn(root int, path string) string {
-	dir, err := rootpath.OpenBeneath(root, filepath.Dir(path), rootpath.InRoot)
-	if err != nil {
-		return ""
-	}
-	defer unix.Close(dir)
-	to := make([]byte, contract.PathMax)
-	n, err := unix.Readlinkat(dir, filepath.Base(path), to)
-	if err != nil {
-		return ""
-	}
-	if target := string(to[:n]); filepath.IsAbs(target) {
-		return filepath.Clean(target)
-	}
-	return filepath.Join(filepath.Dir(path), string(to[:n]))
 }
 
 // isMissingIn reports whether neither the jail nor a mount provides a file. Where /lib64 is a link to

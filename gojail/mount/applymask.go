@@ -110,7 +110,7 @@ func (r *jailRoot) makeReadonly(path string) error {
 
 // openExisting opens path in the view, or returns -1 if it does not exist.
 func (r *jailRoot) openExisting(path string) (int, error) {
-	fd, err := r.openInView(path)
+	fd, err := r.openInView(path, unix.O_PATH)
 	if err == unix.ENOENT || err == unix.ENOTDIR {
 		return -1, nil
 	}

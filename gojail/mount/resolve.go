@@ -47,19 +47,23 @@ func (r *jailRoot) addOwned(fd int) error {
 // openInView resolves path with this root as "/": no symlink, ".." or link of /proc leads out of it
 // (openat2(2), Linux 5.6). A path in a mount of the view is resolved from that mount: the owner of the
 // root may rename the mount's directory at any time, and replace it.
-func (r *jailRoot) openInView(path string) (int, error) {
+func (r *jailRoot) openInView(path string, flags uint64) (int, error) {
 	for i := len(r.placed) - 1; i >= 0; i-- {
 		if rest, below := strings.CutPrefix(path, r.placed[i].path+"/"); below {
-			return rootpath.OpenBeneath(r.placed[i].fd, rest, r.placed[i].resolve)
+			return rootpath.Open(r.placed[i].fd, rest, flags, r.placed[i].resolve)
 		}
 	}
-	return rootpath.OpenBeneath(r.fd, path, rootpath.InRoot)
+	return rootpath.OpenInRoot(r.fd, path, flags)
 }
 
 // openTarget opens a mount target. It creates a missing one only on a file system of the view itself: on
 // shared storage all nodes would race to create it.
+//
+// The target of a file is the name itself, though it be a symlink: the file that this leads to has other names, and
+// programs that use those must see it. No directory can be mounted on a symlink, so that one is followed.
 func (r *jailRoot) openTarget(path string, dir bool) (int, error) {
-	fd, err := r.openInView(path)
+	flags := targetFlags(dir)
+	fd, err := r.openInView(path, flags)
 	if err != unix.ENOENT {
 		return fd, r.resolveError(path, err)
 	}
@@ -77,8 +81,16 @@ func (r *jailRoot) openTarget(path string, dir bool) (int, error) {
 	if err != nil {
 		return -1, &mountError{Op: "create mount target", Target: path, Err: err}
 	}
-	fd, err = r.openInView(path)
+	fd, err = r.openInView(path, flags)
 	return fd, r.resolveError(path, err)
+}
+
+// targetFlags returns the flags for opening a mount target, a directory or a file.
+func targetFlags(dir bool) uint64 {
+	if dir {
+		return unix.O_PATH
+	}
+	return unix.O_PATH | unix.O_NOFOLLOW
 }
 
 // makeSharedDir creates a directory to which all users may write.

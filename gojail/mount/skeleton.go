@@ -24,7 +24,7 @@ import (
 func MissingTargets(c *config.Config, j *config.Jail, v *plan.View, root int) ([]plan.Target, error) {
 	var missing []plan.Target
 	for _, t := range plan.Targets(c, j, v, os.Stat) {
-		st, err := node.StatIn(root, t.Path)
+		st, err := statTarget(root, t)
 		switch {
 		case err == unix.ENOENT:
 			missing = append(missing, t)
@@ -36,6 +36,16 @@ func MissingTargets(c *config.Config, j *config.Jail, v *plan.View, root int) ([
 		}
 	}
 	return missing, nil
+}
+
+// statTarget returns the status of a mount target, which is a symbolic link's own where a file is mounted.
+func statTarget(root int, t plan.Target) (st unix.Stat_t, err error) {
+	fd, err := rootpath.OpenInRoot(root, t.Path, targetFlags(t.Dir))
+	if err != nil {
+		return st, err
+	}
+	defer unix.Close(fd)
+	return st, unix.Fstat(fd, &st)
 }
 
 // MakeTargets creates the missing targets on the jail's storage and returns them, and a machine ID for the node's to be
@@ -127,10 +137,11 @@ func makeTarget(root int, t plan.Target, made *[]plan.Target) error {
 	defer unix.Close(dir)
 	if err := makeEntry(dir, filepath.Base(t.Path), t.Dir); err != nil {
 		if err == unix.EEXIST { // another node has just created it, or it is a dangling symlink
-			if _, err := node.StatIn(root, t.Path); err == nil {
+			if _, err := statTarget(root, t); err == nil {
 				return nil
 			}
-			return fmt.Errorf("a dangling symlink is in its place; remove it or create its target")
+			return fmt.Errorf("a symbolic link to %s, which does not exist in the jail, is in its place; create that directory, or remove the link",
+				rootpath.ReadLink(root, t.Path))
 		}
 		return err
 	}

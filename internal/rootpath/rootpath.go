@@ -85,6 +85,24 @@ func OpenDirectory(dir int, name string, resolve uint64) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
+// ReadLink returns the absolute path that a symbolic link below root names, or "" if the path is none.
+func ReadLink(root int, path string) string {
+	dir, err := OpenBeneath(root, filepath.Dir(path), InRoot)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(dir)
+	to := make([]byte, contract.PathMax)
+	n, err := unix.Readlinkat(dir, filepath.Base(path), to)
+	if err != nil {
+		return ""
+	}
+	if target := string(to[:n]); filepath.IsAbs(target) {
+		return filepath.Clean(target)
+	}
+	return filepath.Join(filepath.Dir(path), string(to[:n]))
+}
+
 // OpenFileInRoot opens a regular file for reading, as a process with that root would. It opens a path descriptor first, so
 // that nothing happens to a device or a pipe.
 func OpenFileInRoot(root int, path string) (*os.File, error) {

@@ -25,14 +25,31 @@ static inline int open_own_proc(const char *name)
 }
 
 /* Returns an O_PATH descriptor, or -1. Symbolic links are resolved below dir, those of /proc are refused (openat2(2)). */
-static inline int open_in_root(int dir, const char *path, uint64_t resolve)
+static inline int open_in_root_with(int dir, const char *path, uint64_t flags, uint64_t resolve)
 {
 	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
+		.flags = O_PATH | O_CLOEXEC | flags,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve,
 	};
 
 	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+}
+
+static inline int open_in_root(int dir, const char *path, uint64_t resolve)
+{
+	return open_in_root_with(dir, path, 0, resolve);
+}
+
+/* Returns the same for the target of a mount: for the name itself, if that is a symbolic link, on which a file can be mounted. */
+static inline int open_target_in_root(int dir, const char *path, uint64_t resolve)
+{
+	return open_in_root_with(dir, path, O_NOFOLLOW, resolve);
+}
+
+/* Returns a detached copy of an open mount, or -1. */
+static inline int clone_mount(int at)
+{
+	return at < 0 ? -1 : k_open_tree(at, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 }
 
 /* Returns a detached copy of a mount of the current namespace, or -1. Refuses symbolic links, as users may have put them there. */
@@ -41,7 +58,7 @@ static inline int clone_mount_at(const char *path)
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	scoped_fd at = root < 0 ? -1 : open_in_root(root, path, RESOLVE_NO_SYMLINKS);
 
-	return at < 0 ? -1 : k_open_tree(at, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	return clone_mount(at);
 }
 
 /*

@@ -130,11 +130,11 @@ static int mount_one(int root, int run, const struct gojail_mount *mount, int pl
 	struct stat like, st = {0}, of_run;
 	int result = -1;
 
-	/* Users may write the jail's /etc: a link there could lead root to a file that they may not read. */
+	/* Users may write the jail's /etc: a link there could lead root to a file that they may not read. The file is mounted on the link. */
 	scoped_fd at = open_in_root(root, path, RESOLVE_NO_SYMLINKS);
 	bool linked = at < 0 && errno == ELOOP;
 	if (linked)
-		at = open_in_root(root, path, 0);
+		at = open_target_in_root(root, path, 0);
 	if (at < 0)
 		return fault_set(fault, "mount target %s does not exist in the jail: %s; create it with: gojail init", path, strerror(errno));
 	if (fstat(at, &st) == 0 && fstat(run, &of_run) == 0 && st.st_dev == of_run.st_dev)

@@ -11,6 +11,7 @@
 #include "launcher/job_stage.h"
 #include "launcher/request.h"
 #include "launcher/userns.h"
+#include "launcher/watch.h"
 #include "launcher/zygote.h"
 
 #include <errno.h>
@@ -234,8 +235,8 @@ static int accept_caller(int zygote)
 	for (;;) {
 		if (poll(wait, 2, -1) < 0 && errno != EINTR)
 			_exit(1);
-		if (wait[1].revents)
-			_exit(0);
+		if (wait[1].revents || !watch_is_whole(false))
+			_exit(0); /* the zygote, to which the caller is left then, ends as well */
 		int talk = accept4(ZYGOTE_SOCKET_FD, NULL, NULL, SOCK_CLOEXEC);
 
 		if (talk >= 0)
@@ -293,6 +294,8 @@ void run_spare(int zygote, const struct gojail_request *pattern)
 		_exit(0); /* the next spare is like this one */
 	}
 	close(ZYGOTE_SOCKET_FD);
+	close(ZYGOTE_MOUNTS_FD);
+	close(ZYGOTE_STAGE_MOUNTS_FD);
 	close(zygote);
 	prctl(PR_SET_NAME, BUILDER);
 	self = read_self(ZYGOTE_PROC_FD);

@@ -197,7 +197,7 @@ static int open_saved(int mount, const char *path, bool own, int *trees, struct 
 		trees[i] = -1;
 		if (strcmp(saved[i].in, path) != 0 || is_optional(optional, saved[i].path))
 			continue;
-		trees[i] = open_in_root(mount, saved[i].path + strlen(path), RESOLVE_NO_SYMLINKS);
+		trees[i] = open_target_in_root(mount, saved[i].path + strlen(path), RESOLVE_NO_SYMLINKS);
 		if (trees[i] < 0)
 			result = fault_set(fault, "cannot keep %s in the jail: %s", saved[i].path, strerror(errno));
 		else if (!is_mount_point(trees[i]))
@@ -209,14 +209,14 @@ static int open_saved(int mount, const char *path, bool own, int *trees, struct 
 }
 
 /*
- * Attaches them where they were, below the new mount at path, and closes them. Symbolic links are refused. Returns result, or -1
- * with a fault.
+ * Attaches them where they were, below the new mount at path, and closes them. Symbolic links are refused, but for one that has a file
+ * on it. Returns result, or -1 with a fault.
  */
 static int attach_saved(int result, int root, const char *path, int *trees, struct fault *fault)
 {
 	for (int i = 0; i < nsaved; i++) {
 		const char *below = saved[i].path + strlen(path);
-		scoped_fd at = result < 0 || trees[i] < 0 ? -1 : open_in_root(root, below, RESOLVE_NO_SYMLINKS);
+		scoped_fd at = result < 0 || trees[i] < 0 ? -1 : open_target_in_root(root, below, RESOLVE_NO_SYMLINKS);
 
 		if (result == 0 && trees[i] >= 0 && (at < 0 || k_move_mount(trees[i], at) < 0))
 			result = fault_set(fault, "cannot keep %s in the jail: %s", saved[i].path, strerror(errno));

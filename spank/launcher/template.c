@@ -13,6 +13,7 @@
 #include "launcher/origin.h"
 #include "launcher/remote.h"
 #include "launcher/remount.h"
+#include "launcher/watch.h"
 #include "launcher/zygote.h"
 
 #include <errno.h>
@@ -112,7 +113,7 @@ static int assemble_view(const char *verb, int64_t until, struct fault *fault)
 }
 
 /* Assembles the stage and then the jail, each in a copy of a namespace in which the jail's root is mounted: once, for both. Returns the mount namespace of the stage, or -1 with a fault. */
-static int assemble_template(const struct origin *origin, int proc, int64_t until, struct fault *fault)
+static int assemble_template(const struct origin *origin, int proc, int *stage_mounts, int64_t until, struct fault *fault)
 {
 	int stage;
 
@@ -123,6 +124,9 @@ static int assemble_template(const struct origin *origin, int proc, int64_t unti
 	if (assemble_view("stage", until, fault) < 0 || remote_collect(proc, origin, until, fault) < 0)
 		return -1;
 	stage = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	*stage_mounts = watch_open(proc, fault);
+	if (*stage_mounts < 0)
+		return -1;
 	/* setns(2) makes what is mounted on "/" the root of the process, which is the jail's. */
 	if (both < 0 || host < 0 || stage < 0 || setns(both, CLONE_NEWNS) < 0 || fchdir(host) < 0 || chroot(".") < 0)
 		return fault_set(fault, "cannot leave the stage: %s", strerror(errno));
@@ -157,7 +161,7 @@ static bool is_made(int dir, struct record *zygote)
 
 /* What becomes of the launcher, while it is prepared: descriptors, most of them the zygote's. */
 struct preparation {
-	int dir, lock, reply, listener, storage, note, proc, stage, null;
+	int dir, lock, reply, listener, storage, note, proc, stage, null, mounts, stage_mounts;
 	struct origin origin;
 };
 
@@ -179,7 +183,8 @@ static int prepare(struct preparation *p, int64_t until, struct fault *fault)
  */
 static int number_descriptors(struct preparation *p, struct fault *fault)
 {
-	int *const all[] = {&p->lock, &p->dir, &p->reply, &p->stage, &p->listener, &p->null, &p->proc, &p->storage, &p->note, &p->origin.node};
+	int *const all[] = {&p->lock, &p->dir, &p->reply, &p->stage, &p->listener, &p->null, &p->proc, &p->storage, &p->note, &p->origin.node,
+			    &p->mounts, &p->stage_mounts};
 	bool moved = true;
 
 	p->reply = GOJAIL_REPLY_FD;
@@ -189,7 +194,8 @@ static int number_descriptors(struct preparation *p, struct fault *fault)
 	}
 	if (moved && dup3(p->stage, GOJAIL_STAGE_FD, O_CLOEXEC) >= 0 && dup3(p->listener, ZYGOTE_SOCKET_FD, O_CLOEXEC) >= 0 &&
 	    dup3(p->proc, ZYGOTE_PROC_FD, O_CLOEXEC) >= 0 && dup3(p->storage, ZYGOTE_STORAGE_FD, O_CLOEXEC) >= 0 &&
-	    dup3(p->note, ZYGOTE_NOTE_FD, O_CLOEXEC) >= 0 && dup3(p->origin.node, ZYGOTE_NODE_FD, O_CLOEXEC) >= 0) {
+	    dup3(p->note, ZYGOTE_NOTE_FD, O_CLOEXEC) >= 0 && dup3(p->origin.node, ZYGOTE_NODE_FD, O_CLOEXEC) >= 0 &&
+	    dup3(p->mounts, ZYGOTE_MOUNTS_FD, O_CLOEXEC) >= 0 && dup3(p->stage_mounts, ZYGOTE_STAGE_MOUNTS_FD, O_CLOEXEC) >= 0) {
 		p->origin.node = ZYGOTE_NODE_FD;
 		return 0;
 	}
@@ -237,8 +243,9 @@ int template_serve(const struct node *node, int64_t until, struct fault *fault)
 	snprintf(zygote.key, sizeof(zygote.key), "%s", library_word("key"));
 	if (prepare(&p, until, fault) < 0)
 		return -1;
-	p.stage = assemble_template(&p.origin, p.proc, until, fault);
-	if (p.stage < 0 || find_template_mounts(p.proc, fault) < 0)
+	p.stage = assemble_template(&p.origin, p.proc, &p.stage_mounts, until, fault);
+	p.mounts = p.stage < 0 ? -1 : watch_open(p.proc, fault);
+	if (p.mounts < 0 || watch_remember(p.mounts, p.stage_mounts, fault) < 0 || find_template_mounts(p.proc, fault) < 0)
 		return -1;
 	p.null = open_null(fault);
 	if (p.null < 0 || number_descriptors(&p, fault) < 0)
@@ -254,7 +261,7 @@ int template_serve(const struct node *node, int64_t until, struct fault *fault)
 	dprintf(p.reply, "ok\n");
 	for (int fd = 0; fd < 3; fd++)
 		dup2(p.null, fd);
-	syscall(SYS_close_range, ZYGOTE_NODE_FD + 1, REMOTE_FIRST_FD - 1, 0);
+	syscall(SYS_close_range, ZYGOTE_LAST_FD + 1, REMOTE_FIRST_FD - 1, 0);
 	syscall(SYS_close_range, REMOTE_FIRST_FD + remote_count(), ~0u, 0);
 	prctl(PR_SET_NAME, GOJAIL_ZYGOTE_NAME);
 	serve_as_zygote(&p.origin);

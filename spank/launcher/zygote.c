@@ -9,6 +9,7 @@
 #include "launcher/holder.h"
 #include "launcher/keeper.h"
 #include "launcher/remote.h"
+#include "launcher/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,6 +96,8 @@ static void fork_holder(const struct zygote *zygote, int talk)
 	first_pid_advance();
 	if (fork() == 0) {
 		close_keepers(zygote);
+		close(ZYGOTE_MOUNTS_FD);
+		close(ZYGOTE_STAGE_MOUNTS_FD);
 		close(ZYGOTE_SOCKET_FD); /* both ends of the pipe stay open: writing causes no SIGPIPE when the zygote has ended */
 		if (zygote->spare >= 0)
 			close(zygote->spare); /* it would keep the spare alive after the zygote */
@@ -102,6 +105,16 @@ static void fork_holder(const struct zygote *zygote, int talk)
 		run_holder(talk, zygote->requests[1]);
 	}
 	close(talk);
+}
+
+/*
+ * Ends the zygote where a mount of the template is gone or has moved: the next step has a new template made, in which it is where it
+ * belongs. Sandboxes of jobs stay as they are.
+ */
+static void end_unless_whole(bool anew)
+{
+	if (!watch_is_whole(anew))
+		_exit(0);
 }
 
 static void fork_spare(struct zygote *zygote)
@@ -202,11 +215,16 @@ void serve_as_zygote(const struct origin *origin)
 		struct pollfd wait[] = {{.fd = zygote.spare, .events = POLLIN},
 					{.fd = zygote.requests[0], .events = POLLIN},
 					{.fd = ready ? -1 : ZYGOTE_SOCKET_FD, .events = POLLIN},
-					{.fd = zygote.keeper < 0 ? ZYGOTE_STORAGE_FD : zygote.keeper, .events = POLLIN}};
+					{.fd = zygote.keeper < 0 ? ZYGOTE_STORAGE_FD : zygote.keeper, .events = POLLIN},
+					{.fd = ZYGOTE_MOUNTS_FD, .events = POLLPRI},
+					{.fd = ZYGOTE_STAGE_MOUNTS_FD, .events = POLLPRI}};
 
-		if (poll(wait, 4, zygote.spare < 0 && zygote.pattern.version ? SPARE_AFTER_MS : -1) == 0) {
+		if (poll(wait, 6, zygote.spare < 0 && zygote.pattern.version ? SPARE_AFTER_MS : -1) == 0) {
+			end_unless_whole(true); /* a directory that moves with a mount causes no event */
 			fork_spare(&zygote);
 			was_ready = false;
+		} else if (wait[4].revents || wait[5].revents) {
+			end_unless_whole(true);
 		} else if (wait[0].revents) {
 			ready = hear_spare(&zygote);
 			was_ready = was_ready || ready;
@@ -220,6 +238,7 @@ void serve_as_zygote(const struct origin *origin)
 			else
 				close_fd(&zygote.keeper); /* it ended; the next one is forked when somebody asks */
 		} else {
+			end_unless_whole(false);
 			accept_caller(&zygote);
 		}
 		if (zygote.spare < 0 && !was_ready)

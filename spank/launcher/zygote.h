@@ -30,6 +30,9 @@ int create_in(int dir, const char *name, struct fault *fault);
 #define ZYGOTE_STORAGE_FD (GOJAIL_STAGE_FD + 3)
 #define ZYGOTE_NOTE_FD (GOJAIL_STAGE_FD + 4)
 #define ZYGOTE_NODE_FD (GOJAIL_STAGE_FD + 5)
+#define ZYGOTE_MOUNTS_FD (GOJAIL_STAGE_FD + 6)       /* of the template, which the zygote watches (watch.h) */
+#define ZYGOTE_STAGE_MOUNTS_FD (GOJAIL_STAGE_FD + 7) /* and of its stage */
+#define ZYGOTE_LAST_FD ZYGOTE_STAGE_MOUNTS_FD
 
 /* Serves for ever, in the template, after find_template_mounts, with these descriptors and no others. */
 __attribute__((noreturn)) void serve_as_zygote(const struct origin *origin);

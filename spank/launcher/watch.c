@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/watch.h"
+
+#include "common/clock.h"
+#include "launcher/zygote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Hashes of mounts, in ascending order. */
+struct mounts {
+	uint64_t *list;
+	size_t count;
+};
+
+#define RECENT_MS 1000
+
+static struct mounts remembered[2];
+static int64_t read_at; /* clock_ms */
+
+/* Reads a whole mountinfo. Returns its text, which the caller frees, or NULL. */
+static char *read_mountinfo(int fd)
+{
+	size_t size = 1 << 16, have = 0;
+	char *text = malloc(size);
+	ssize_t got;
+
+	while (text && (got = pread(fd, text + have, size - 1 - have, (off_t)have)) != 0) {
+		if (got < 0) {
+			free(text);
+			return NULL;
+		}
+		have += (size_t)got;
+		if (have + 1 == size) {
+			char *larger = realloc(text, size *= 2);
+
+			if (!larger)
+				free(text);
+			text = larger;
+		}
+	}
+	if (text)
+		text[have] = '\0';
+	return text;
+}
+
+/*
+ * Returns a hash (FNV-1a) of what stays the same in a line of proc_pid_mountinfo(5): id, root of the mount, mount
+ * point.
+ */
+static uint64_t hash_line(const char *line)
+{
+	uint64_t hash = 14695981039346656037u;
+
+	for (int field = 1; field <= 5 && *line && *line != '\n'; line++) {
+		if (field != 2 && field != 3)
+			hash = (hash ^ (unsigned char)*line) * 1099511628211u;
+		field += *line == ' ';
+	}
+	return hash;
+}
+
+static int compare_hashes(const void *a, const void *b)
+{
+	const uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
+
+	return one < other ? -1 : one > other;
+}
+
+/* Reads the mounts of a namespace. Returns 0, or -1. */
+static int read_mounts(int fd, struct mounts *mounts)
+{
+	char *text = read_mountinfo(fd), *line = text, *end;
+	size_t lines = 0;
+
+	*mounts = (struct mounts){NULL, 0};
+	for (const char *at = text; at && (at = strchr(at, '\n')); at++)
+		lines++;
+	mounts->list = lines ? malloc(lines * sizeof(*mounts->list)) : NULL;
+	for (; mounts->list && (end = strchr(line, '\n')); line = end + 1)
+		mounts->list[mounts->count++] = hash_line(line);
+	free(text);
+	if (!mounts->list)
+		return -1;
+	qsort(mounts->list, mounts->count, sizeof(*mounts->list), compare_hashes);
+	return 0;
+}
+
+/* Reports whether a namespace has all mounts that it had. Those that came, as of an automounter, do not matter. */
+static bool has_all(int fd, const struct mounts *before)
+{
+	struct mounts now;
+	size_t found = 0;
+
+	if (read_mounts(fd, &now) < 0)
+		return true; /* out of memory: later, maybe */
+	for (size_t i = 0; i < now.count && found < before->count; i++)
+		found += now.list[i] == before->list[found];
+	free(now.list);
+	return found == before->count;
+}
+
+int watch_open(int proc, struct fault *fault)
+{
+	int fd = openat(proc, "self/mountinfo", O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? fault_set(fault, "cannot read the mounts of the jail's template: %s", strerror(errno)) : fd;
+}
+
+int watch_remember(int template, int stage, struct fault *fault)
+{
+	read_at = clock_ms();
+	if (read_mounts(template, &remembered[0]) < 0 || read_mounts(stage, &remembered[1]) < 0)
+		return fault_set(fault, "cannot read the mounts of the jail's template: %s", strerror(errno));
+	return 0;
+}
+
+bool watch_is_whole(bool anew)
+{
+	int64_t now = clock_ms();
+
+	if (!anew && now - read_at < RECENT_MS)
+		return true;
+	read_at = now;
+	return has_all(ZYGOTE_MOUNTS_FD, &remembered[0]) && has_all(ZYGOTE_STAGE_MOUNTS_FD, &remembered[1]);
+}
