@@ -16,6 +16,7 @@ import (
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/trusted"
 )
@@ -58,6 +59,8 @@ func (c *checker) checkJail(j *config.Jail) {
 	c.checkCDI(j)
 	c.checkStaleTemplate(j)
 	c.checkInside(j, view, root)
+	c.checkPlaces(j, facts, func(path string) bool { return plan.Inside(view.Spec.Mounts, path) })
+	c.checkHidden(j, root)
 	isolation := c.checkIsolation(j, root) // last: it maps the ids of an image's mount
 	if !targets || !sources || !isolation {
 		return
@@ -106,8 +109,11 @@ func (c *checker) checkTargets(j *config.Jail, view *plan.View, root int) bool {
 	}
 	paths := map[bool][]string{} // by whether users can change them
 	for _, t := range missing {
-		content := isContent(j, t.Path)
-		paths[content] = append(paths[content], t.Path)
+		content, path := isContent(j, t.Path), t.Path
+		if to := rootpath.ReadLink(root, path); to != "" {
+			path += " (a symbolic link to " + oneline.Printable(to) + ")"
+		}
+		paths[content] = append(paths[content], path)
 	}
 	for _, content := range []bool{false, true} {
 		list := strings.Join(paths[content], " ")

@@ -2,7 +2,10 @@
 
 package config
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // directories are the top-level directories with a meaning of their own. stage: the stage has the node's, for programs,
 // libraries and configuration. system: it is never a jail's data. closed: a user can mount nothing on it, below it or
@@ -48,6 +51,23 @@ func listDirectories() (host, system, closed []string) {
 		}
 	}
 	return host, system, closed
+}
+
+// systemPaths are directories of /var that belong to programs of the system.
+var systemPaths = []string{"/var/backups", "/var/cache", "/var/crash", "/var/db", "/var/lib", "/var/local", "/var/lock", "/var/log",
+	"/var/mail", "/var/opt", "/var/run", "/var/spool"}
+
+// IsDataPath reports whether a directory of a jail, to which a symlink in its / leads, may hold users' data: as a directory in /
+// may by default, or below /var, for example /var/home.
+func IsDataPath(path string) bool {
+	switch first := FirstName(path); {
+	case first == "var":
+		return path != "/var" && !slices.ContainsFunc(systemPaths, func(dir string) bool { return Under(path, dir) })
+	case Under(path, "/usr/home"):
+		return true
+	default:
+		return !slices.Contains(SystemDirs, first) && first != "tmp" && first != "root" && !strings.HasPrefix(first, ".")
+	}
 }
 
 // FirstName returns the top-level directory of an absolute path: "home" of /home/x.

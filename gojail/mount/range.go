@@ -55,7 +55,7 @@ func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state
 	if err != nil {
 		return nil, err
 	}
-	others, err := view.openPlaces(plan.OtherMounts(c, j, dirs))
+	others, err := view.openPlaces(plan.OtherMounts(c, j, facts, dirs))
 	defer closePlaces(others)
 	if err != nil {
 		return nil, err

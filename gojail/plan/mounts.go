@@ -147,8 +147,6 @@ func planHostFiles(j *config.Jail, facts *node.HostFacts) []specs.Mount {
 		m := Bind(path, hostReadonly...)
 		if slices.Contains(accountFiles, path) {
 			m.Destination = filepath.Join(contract.AccountsDir, filepath.Base(path))
-		} else if to := facts.LinkTargets[path]; to != "" {
-			m.Destination = to
 		}
 		mounts = append(mounts, m)
 	}

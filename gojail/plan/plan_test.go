@@ -73,8 +73,8 @@ func planFacts() *node.HostFacts {
 			{Name: "proc"}, {Name: "root"}, {Name: "run"}, {Name: "sys"}, {Name: "tmp"}, {Name: "usr"}, {Name: "var"},
 		},
 		JailTop: []node.Top{
-			{Name: ".pmix"}, {Name: "bin", Link: "usr/bin"}, {Name: "data"}, {Name: "etc"}, {Name: "evil", Link: "/etc"}, {Name: "home"},
-			{Name: "opt"}, {Name: "root"}, {Name: "scratch"}, {Name: "tmp"}, {Name: "users", Link: "home/users"}, {Name: "usr"}, {Name: "var"},
+			{Name: ".pmix"}, {Name: "bin", Link: "usr/bin"}, {Name: "data"}, {Name: "etc"}, {Name: "evil", Link: "/etc", Real: "/etc"}, {Name: "home"},
+			{Name: "opt"}, {Name: "root"}, {Name: "scratch"}, {Name: "tmp"}, {Name: "users", Link: "home/users", Real: "/home/users"}, {Name: "usr"}, {Name: "var"},
 		},
 		Exists: map[string]bool{
 			"/etc/hosts": true, "/etc/resolv.conf": true, "/etc/slurm": true, "/opt/slurm": true,
@@ -89,14 +89,13 @@ func planFacts() *node.HostFacts {
 			{Path: "/run/screen", Link: "/etc"}, {Path: "/run/shm", Link: "/dev/shm"}, {Path: "/run/shm/x"},
 			{Path: "/run/shm/y", Link: "x"}, {Path: "/run/systemd"}, {Path: "/run/systemd/resolve", Link: "/etc"},
 		},
-		VarTmp:      true,
-		LinkTargets: map[string]string{"/etc/resolv.conf": "/run/systemd/resolve/stub-resolv.conf"},
-		Devices:     []node.Device{{Path: "/dev/nvidia-caps", Rdev: 0}, {Path: "/dev/nvidia-caps/cap1", Rdev: 7}, {Path: "/dev/nvidia0", Rdev: 8}},
-		SlurmDirs:   []string{"/usr/lib/slurm"},
-		SlurmFiles:  []string{"/usr/bin/srun", "/opt/slurm/bin/squeue", "/plugins/gojail/spank_gojail.so"},
-		Libraries:   []string{"/usr/lib/libreadline.so.8"},
-		Foreign:     []string{"/data/lib", "/plugins/gojail/lib", "/srv/lib"},
-		Command:     "/plugins/gojail/gojail",
+		VarTmp:     node.VarTmp{InJail: "/var/tmp", IsDir: true},
+		Devices:    []node.Device{{Path: "/dev/nvidia-caps", Rdev: 0}, {Path: "/dev/nvidia-caps/cap1", Rdev: 7}, {Path: "/dev/nvidia0", Rdev: 8}},
+		SlurmDirs:  []string{"/usr/lib/slurm"},
+		SlurmFiles: []string{"/usr/bin/srun", "/opt/slurm/bin/squeue", "/plugins/gojail/spank_gojail.so"},
+		Libraries:  []string{"/usr/lib/libreadline.so.8"},
+		Foreign:    []string{"/data/lib", "/plugins/gojail/lib", "/srv/lib"},
+		Command:    "/plugins/gojail/gojail",
 	}
 }
 
@@ -127,7 +126,7 @@ func TestPlanJail(t *testing.T) {
 /scratch bind /lustre rbind,suid,nodev
 /data/ram tmpfs tmpfs size=1G
 /data/sets overlay overlay lowerdir=/sets/a:/sets/b
-/run/systemd/resolve/stub-resolv.conf bind /etc/resolv.conf rbind,ro,nosuid,nodev
+/etc/resolv.conf bind = rbind,ro,nosuid,nodev
 /etc/hosts bind = rbind,ro,nosuid,nodev
 /run/gojail/bin/gojail bind /plugins/gojail/gojail rbind,ro,nosuid,nodev
 /etc/slurm bind = rbind,ro,nosuid,nodev
@@ -150,6 +149,7 @@ func TestPlanJail(t *testing.T) {
 /run/screen 1777
 /run/enroot 1777
 /run/enroot/deep 1777
+/run/systemd 1777
 /dev/fd -> /proc/self/fd
 /dev/stdin -> /proc/self/fd/0
 /dev/stdout -> /proc/self/fd/1
@@ -237,7 +237,7 @@ func TestPlanStage(t *testing.T) {
 /srv/lib bind = rbind,ro,nosuid,nodev
 /bin -> usr/bin
 /lib -> usr/lib
-/users -> home/users
+/users -> /home/users
 `, lines(v))
 }
 

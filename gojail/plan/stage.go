@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
@@ -42,14 +41,16 @@ func Stage(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, erro
 		return nil, err
 	}
 	v.Spec.Mounts = append(v.Spec.Mounts, trusted...)
-	data, err := DataDirs(c, j, facts)
+	data, err := listDataDirs(c, j, facts)
 	if err != nil {
 		return nil, err
 	}
-	for _, dir := range append([]string{"/dev/shm"}, data...) {
-		v.Data = append(v.Data, mark(dir, contract.StageData))
+	v.Data = append(v.Data, mark("/dev/shm", contract.StageData))
+	for _, dir := range data {
+		v.Data = append(v.Data, mark(dir.Stage, contract.StageData))
 	}
-	for _, m := range planDataMounts(c, j, data) {
+	v.Data = append(v.Data, planVarTmp(facts)...)
+	for _, m := range planDataMounts(c, j, facts, data) {
 		m.Options = append(m.Options, "noexec")
 		v.Data = append(v.Data, m)
 	}
@@ -59,7 +60,7 @@ func Stage(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, erro
 		}
 	}
 	v.Spec.Mounts = append(v.Spec.Mounts, mark("/tmp", contract.StageData))
-	v.Links = append(v.Links, planDataLinks(facts, data)...)
+	v.Links = append(v.Links, planDataLinks(c, facts, data)...)
 	return v, nil
 }
 
@@ -110,105 +111,4 @@ func planTrustedMounts(c *config.Config, j *config.Jail, facts *node.HostFacts, 
 		mounts = append(mounts, Bind(path, "rbind"))
 	}
 	return mounts, nil
-}
-
-// DataDirs returns the directories of the jail that the stage shows.
-func DataDirs(c *config.Config, j *config.Jail, facts *node.HostFacts) ([]string, error) {
-	needed := map[string]string{}
-	varTmp := facts.VarTmp
-	for _, path := range listShownPaths(c, facts) {
-		needed[config.FirstName(path)] = path
-		varTmp = varTmp && !config.Under(path, "/var/tmp")
-	}
-	var dirs []string
-	for _, top := range facts.JailTop {
-		if top.Link == "" && OwnData(j, top.Name) && (needed[top.Name] == "" || j.Data != nil) {
-			dirs = append(dirs, "/"+top.Name)
-		}
-	}
-	for _, dir := range j.Data {
-		if path := needed[config.FirstName(dir)]; path != "" {
-			return nil, fmt.Errorf("jail %s: %s cannot be a data directory: slurmd needs the node's own %s", j.Name, dir, path)
-		}
-	}
-	if varTmp {
-		dirs = append(dirs, "/var/tmp")
-	}
-	return dirs, nil
-}
-
-// OtherMounts returns the destinations of bind mounts of the site that lie in none of the data directories.
-func OtherMounts(c *config.Config, j *config.Jail, dirs []string) []string {
-	var others []string
-	add := func(destination string) {
-		if !slices.ContainsFunc(dirs, func(dir string) bool { return config.Under(destination, dir) }) {
-			others = append(others, destination)
-		}
-	}
-	for _, m := range j.Mounts {
-		if m.Type == "bind" {
-			add(m.Destination)
-		}
-	}
-	if j.Slurm {
-		for _, path := range c.Slurm.Host {
-			add(path)
-		}
-	}
-	return others
-}
-
-// OwnData reports whether a top-level directory of the jail is data. By default that is any directory
-// except system directories, root's home and hidden ones: libraries that slurmstepd loads read ~/.NAME
-// and /.NAME as root.
-func OwnData(j *config.Jail, name string) bool {
-	if j.Data != nil {
-		return slices.Contains(j.Data, "/"+name)
-	}
-	return !slices.Contains(config.SystemDirs, name) && name != "tmp" && name != "root" && !strings.HasPrefix(name, ".")
-}
-
-// planDataMounts plans the data directories of the jail's root, read-only where tasks have the root read-only, and the jail's mounts below
-// them, so that a path means the same file in both views. A tmpfs or a writable overlay cannot be mounted twice: output
-// there needs a task.
-func planDataMounts(c *config.Config, j *config.Jail, dirs []string) []specs.Mount {
-	var mounts []specs.Mount
-	for _, dir := range dirs {
-		m := Bind(dir, "rbind", "nosuid", "nodev")
-		if j.Readonly {
-			m.Options = slices.Insert(m.Options, 1, "ro")
-		}
-		m.Source = filepath.Join(j.Root, dir)
-		mounts = append(mounts, m)
-	}
-	data := slices.Clone(mounts)
-	for _, m := range slices.Concat(planLocalMounts(c, j), ConfiguredMounts(j)) {
-		if Inside(data, m.Destination) && (m.Type == "bind" || m.Type == "overlay" && !isWritableOverlay(m)) {
-			m.Options = append(slices.DeleteFunc(slices.Clone(m.Options), func(o string) bool {
-				return o == "nosuid" || o == "nodev"
-			}), "nosuid", "nodev") // last, so that no other option undoes them
-			mounts = append(mounts, m)
-		}
-	}
-	return mounts
-}
-
-func isWritableOverlay(m specs.Mount) bool {
-	return slices.ContainsFunc(m.Options, func(o string) bool { return strings.HasPrefix(o, "upperdir=") })
-}
-
-// planDataLinks returns the jail's symlinks, such as /home -> /data/home, that lead into a data
-// directory. Elsewhere they would lead to the node's files.
-func planDataLinks(facts *node.HostFacts, dirs []string) []Link {
-	var links []Link
-	for _, top := range facts.JailTop {
-		if top.Link == "" || slices.Contains(config.SystemDirs, top.Name) || top.Name == "tmp" {
-			continue
-		}
-		to := filepath.Join("/", top.Link)
-		if slices.ContainsFunc(dirs, func(dir string) bool { return config.Under(to, dir) }) {
-			links = append(links, Link{"/" + top.Name, top.Link})
-		}
-	}
-	return links
 }

@@ -31,8 +31,38 @@ static bool is_system(const char *destination)
 	return length == 0;
 }
 
-enum { PTS = 2,
+enum { TMP,
+       SHM,
+       PTS,
        OWN }; /* those that must be there */
+
+/* Reports whether two open directories lie on one mount. */
+static bool is_same_mount(int a, int b)
+{
+	struct statx one = {0}, other = {0};
+
+	return statx(a, "", AT_EMPTY_PATH, STATX_MNT_ID, &one) == 0 && statx(b, "", AT_EMPTY_PATH, STATX_MNT_ID, &other) == 0 &&
+	       (one.stx_mask & other.stx_mask & STATX_MNT_ID) && one.stx_mnt_id == other.stx_mnt_id;
+}
+
+/*
+ * Clones what every job has of its own, wherever links of the jail have it: /tmp may be one to /var/tmp, or the other way round, and the
+ * stage has it at both paths then. Nothing outlives the job there, so that links lead to no file of others.
+ */
+static void clone_own_mounts(const char **paths, int *copies, int *found)
+{
+	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	scoped_fd tmp = open_in_root(root, paths[TMP], 0), shm = open_in_root(root, paths[SHM], 0);
+	scoped_fd pts = open_in_root(root, paths[PTS], RESOLVE_NO_SYMLINKS), other = open_in_root(root, "/var/tmp", 0);
+
+	copies[TMP] = clone_mount(tmp);
+	copies[SHM] = clone_mount(shm);
+	copies[PTS] = clone_mount(pts);
+	if (other >= 0 && (is_same_mount(other, tmp) || is_same_mount(other, shm))) {
+		paths[*found] = "/var/tmp";
+		copies[(*found)++] = clone_mount(other);
+	}
+}
 
 /*
  * Clones the job's mounts for the stage, without exec: root must not load a library from there, whatever path the node's
@@ -42,8 +72,7 @@ static int clone_mounts(const struct gojail_tree *trees, uint32_t count, const c
 {
 	const uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
 
-	for (int i = 0; i < OWN; i++)
-		copies[i] = clone_mount_at(paths[i]);
+	clone_own_mounts(paths, copies, found);
 	for (uint32_t i = 0; i < count; i++) {
 		if (!(trees[i].flags & GOJAIL_TREE_EXACT) || is_system(trees[i].destination))
 			continue;
@@ -58,8 +87,8 @@ static int clone_mounts(const struct gojail_tree *trees, uint32_t count, const c
 
 int make_job_stage(int proc, const struct gojail_tree *trees, uint32_t count, struct fault *fault)
 {
-	const char *paths[OWN + GOJAIL_TREES_MAX] = {"/tmp", "/dev/shm", "/dev/pts"};
-	int copies[OWN + GOJAIL_TREES_MAX], found = OWN, made = -1;
+	const char *paths[OWN + 1 + GOJAIL_TREES_MAX] = {"/tmp", "/dev/shm", "/dev/pts"};
+	int copies[OWN + 1 + GOJAIL_TREES_MAX], found = OWN, made = -1;
 	scoped_fd jail = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
 
 	if (clone_mounts(trees, count, paths, copies, &found) == 0 && jail >= 0 && setns(GOJAIL_STAGE_FD, CLONE_NEWNS) == 0 && unshare(CLONE_NEWNS) == 0) {

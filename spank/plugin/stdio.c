@@ -142,7 +142,7 @@ static enum place locate_file(int stage, int fd)
 static bool is_shown(int fd, const struct stat *st, int root, const char *path)
 {
 	static const int modes[] = {R_OK, W_OK};
-	scoped_fd at = path[0] == '/' ? open_in_root(root, path, RESOLVE_NO_SYMLINKS) : -1;
+	scoped_fd at = path[0] == '/' ? open_in_root(root, path, 0) : -1;
 	struct stat there;
 
 	if (at < 0 || fstat(at, &there) < 0 || !is_same_file(&there, st))
@@ -164,13 +164,35 @@ static void read_path(int fd, char *path, size_t size)
 	path[length < 0 ? 0 : length] = '\0';
 }
 
+/*
+ * Reports whether the jail with that root has another file than the descriptor's at its path, or none: Slurm opened it below a mount of the
+ * jail, or in a directory that has another name there by now. Not where that cannot be told, as for a user who may not search a directory
+ * there (--jail-root=range), and for an overlay, whose files have other numbers than those of its layers.
+ */
+static bool is_elsewhere(int fd, const struct stat *st, int root)
+{
+	char path[PATH_MAX];
+	struct statfs fs;
+	struct stat there;
+
+	for (int tries = 0; tries < 3; tries++) { /* another task may rename the file meanwhile, which changes its path, or remove it */
+		read_path(fd, path, sizeof(path));
+		if (path[0] != '/' || (fstat(fd, &there) == 0 && there.st_nlink == 0))
+			return false;
+		scoped_fd at = open_in_root(root, path, 0);
+		if (at < 0 ? errno != ENOENT && errno != ENOTDIR : fstat(at, &there) < 0 || is_same_file(&there, st))
+			return false;
+	}
+	return fstatfs(root, &fs) < 0 || fs.f_type != OVERLAYFS_SUPER_MAGIC;
+}
+
 /* Checks the file, or the FIFO with a path, that a descriptor was opened from; root is the jail's. Returns 0, or -1 with a fault. */
 static int check_file(int stage, int root, int fd, const struct stat *st, const char *option, struct fault *fault)
 {
 	enum place place = locate_file(stage, fd);
 	char path[PATH_MAX];
 
-	if (place == OF_JOB)
+	if (place == OF_JOB && !is_elsewhere(fd, st, root))
 		return 0;
 	if (fcntl(stage, F_GETFD) < 0)
 		return fault_set(fault, NODE_CLOSED);
@@ -178,6 +200,10 @@ static int check_file(int stage, int root, int fd, const struct stat *st, const 
 	if (place == OF_NODE && is_shown(fd, st, root, path))
 		return 0;
 	make_printable(path);
+	if (place == OF_JOB)
+		return fault_set(fault, "%s: the job sees another file than Slurm at %.512s, or none: something is mounted there in the jail alone, or a "
+					"directory was exchanged; name a file elsewhere, or ask your administrator to run: gojail reload",
+				 option, path);
 	if (place == OF_NODE)
 		return fault_set(fault, "%s: the jail does not show %.512s, which is the node's; "
 					"name a file in your home, in another data directory of the jail or in /tmp",

@@ -224,6 +224,7 @@ static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 	step->launches = launches_map(&step->node, jail.name); /* the state directory is not in the stage */
 	memcpy(step->script, spec.script, sizeof(step->script));
 	memcpy(step->job, spec.job, sizeof(step->job));
+	memcpy(step->jail, jail.name, sizeof(step->jail));
 	result = open_sandbox(step, sp, id, &site, &jail, &spec);
 	if (result < 0) {
 		event_failed(step, sp, id, jail.name);

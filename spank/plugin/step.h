@@ -23,6 +23,7 @@
 struct step {
 	bool begun;                       /* the descriptors have their values */
 	bool asked;                       /* slurm_spank_init_post_opt was called */
+	bool opened;                      /* slurm_spank_user_init was: Slurm has opened the step's files */
 	bool entered;                     /* slurm_spank_task_init_privileged was, in this task */
 	bool external;                    /* a step without tasks, which no jail is for */
 	bool own_cgroups;                 /* the jail shows the job's cgroups */
@@ -37,8 +38,9 @@ struct step {
 	struct stage_window window;
 	struct fault fault; /* the latch: the first fault of this step */
 	struct node node;
-	char job[32];                 /* its number, once it is known */
-	char script[GOJAIL_PATH_MAX]; /* directory of the batch script, or "" */
+	char job[32];                   /* its number, once it is known */
+	char jail[GOJAIL_NAME_MAX + 1]; /* its jail's name, likewise */
+	char script[GOJAIL_PATH_MAX];   /* directory of the batch script, or "" */
 	struct x11 x11;
 	struct program program;
 	struct confine confine;

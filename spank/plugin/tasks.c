@@ -6,6 +6,7 @@
 #include "common/path.h"
 #include "common/reopen.h"
 #include "common/syscalls.h"
+#include "plugin/explain.h"
 #include "plugin/forks.h"
 #include "plugin/release.h"
 #include "plugin/stdio.h"
@@ -107,6 +108,9 @@ static int begin_forks(struct step *step, bool tasks_of_root)
 
 void tasks_prepare(struct step *step, spank_t sp)
 {
+	step->opened = true;
+	if (step_is_jailed(step))
+		explain_directory(step, sp);
 	if (step->sandbox.mnt >= 0 || step->window.open)
 		leave_stage(step);
 	if (step_is_jailed(step))
@@ -198,7 +202,8 @@ void tasks_end(struct step *step)
 	struct fault late = {0};
 
 	forks_end(); /* the plugin stays loaded */
-	/* Where opening --output failed, user_init was never called. */
+	if (!step->opened && step_is_jailed(step))
+		explain_files(step);
 	if (stage_window_close(&step->window, &late) < 0)
 		slurm_error("gojail: %s", late.text);
 	/*

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/build"
+	"github.com/gojail/gojail/gojail/check"
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/store"
 	"github.com/gojail/gojail/gojail/unpack"
@@ -118,7 +121,24 @@ func (j *jailCommand) build(cmd *cobra.Command, f *buildFlags, args []string) er
 		return oneline.Both(printJSON(cmd.OutOrStdout(), record), err)
 	}
 	printRecord(cmd.OutOrStdout(), name, record)
+	printHidden(cmd.OutOrStdout(), jail, record.Version)
 	return err // the version is built, but something of the build is left
+}
+
+// printHidden says which files of a version no job sees. Of an image, gojail check does.
+func printHidden(w io.Writer, jail *store.Jail, version string) {
+	v, err := jail.Version(version)
+	if err != nil {
+		return
+	}
+	root, err := os.OpenFile(jail.Path(v), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	if files := check.FindHidden(int(root.Fd())); len(files) > 0 {
+		fmt.Fprintf(w, "no job sees %s: each has its own directory there; move what programs need to another one\n", oneline.Printable(strings.Join(files, " ")))
+	}
 }
 
 func printRecord(w io.Writer, name string, r *store.Record) {

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// What becomes of a step whose output, error file and working directory are in one directory.
+const (
+	lands   = ""        // the task finds its output at the path that Slurm names
+	refused = "refused" // Slurm or gojail say why
+)
+
+// place is a directory that a step's options name.
+type place struct {
+	dir  string
+	want string // lands, refused, or a text of the line that refuses the step
+}
+
+// layout is a tree of a jail, and of its node, whose directories lead to one another.
+type layout struct {
+	name  string
+	tree  string // shell script in the root of the jail, before gojail init
+	node  string // shell script on the node
+	undo  string // likewise, afterwards
+	keys  string // of the jail, in gojail.toml
+	on    []place
+	init  string // what gojail init says, if it fails
+	check string // a line of gojail check
+}
+
+const moveHome = "mkdir -p var; mv home var/home; "
+
+var layouts = []layout{
+	{name: "real", node: "mkdir -m 1777 /opt/out", undo: "rm -r /opt/out", on: []place{{"/home/alice", lands}, {"/data", lands}, {"/var/tmp", lands}, {"/tmp", lands}, {"/dev/shm", lands},
+		{"/nosuch", refused}, {"/opt/out", "which is the node's"}, {"/root", refused}}},
+	{name: "home", tree: moveHome + "ln -s var/home home", on: []place{{"/home/alice", lands}}},
+	{name: "homeabs", tree: moveHome + "ln -s /var/home home", keys: "readonly = false\n", on: []place{{"/home/alice", lands}}},
+	{name: "homechain", tree: "mkdir srv/x; mv home srv/x/home; ln -s srv/x first; ln -s first/home home", on: []place{{"/home/alice", lands}, {"/srv/x/home/alice", lands}}},
+	{name: "homeboth", tree: moveHome + "ln -s var/home home", node: "mv /home /var/home; ln -s var/home /home", undo: "rm /home; mv /var/home /home",
+		on: []place{{"/home/alice", lands}, {"/var/home/alice", lands}}},
+	{name: "homenode", node: "mkdir /export; mv /home /export/home; ln -s /export/home /home", undo: "rm /home; mv /export/home /home; rmdir /export",
+		on:    []place{{"/home/alice", lands}, {"/export/home/alice", refused}},
+		check: `has no /export/home, where /home of this node leads`},
+	{name: "homesame", tree: "mkdir export; ln -s ../home export/home", node: "mkdir /export; mv /home /export/home; ln -s /export/home /home",
+		undo: "rm /home; mv /export/home /home; rmdir /export", on: []place{{"/home/alice", lands}, {"/export/home/alice", lands}}},
+	{name: "homevar", tree: "ln -s ../home var/home", node: "mv /home /var/home; ln -s var/home /home", undo: "rm /home; mv /var/home /home",
+		on: []place{{"/home/alice", lands}, {"/var/home/alice", lands}}},
+	{name: "homemount", tree: moveHome + "ln -s var/home home", keys: "[[jail.homemount.mounts]]\ndestination = \"/var/home\"\nsource = \"/home\"\noptions = [\"rbind\"]\n", on: []place{{"/home/alice", lands}}},
+	{name: "homeetc", tree: "mv home etc/home; ln -s etc/home home", on: []place{{"/home/alice", refused}},
+		check: "/home of the jail leads to /etc/home"},
+	{name: "datalink", tree: moveHome + "ln -s var/home home", keys: "data = [\"/home\"]\n", on: []place{{"/home/alice", lands}, {"/data", refused}}},
+	{name: "datanone", keys: "data = [\"/home\", \"/nosuch\"]\n", on: []place{{"/home/alice", lands}}, check: "data: /nosuch has no effect"},
+	{name: "vartmp", tree: "rmdir var/tmp; ln -s /tmp var/tmp", on: []place{{"/var/tmp", lands}, {"/tmp", lands}}},
+	{name: "vartmpro", tree: "rmdir var/tmp; ln -s ../tmp var/tmp", keys: "readonly = true\n", on: []place{{"/var/tmp", lands}, {"/tmp", lands}}},
+	{name: "vartmprw", tree: "rmdir var/tmp; ln -s /tmp var/tmp", keys: "writable = \"tmpfs\"\n", on: []place{{"/var/tmp", lands}, {"/tmp", lands}}},
+	{name: "vartmpshm", tree: "rmdir var/tmp; ln -s /dev/shm var/tmp", on: []place{{"/var/tmp", lands}, {"/dev/shm", lands}}},
+	{name: "vartmpnode", node: "mv /var/tmp /var/moved; ln -s /tmp /var/tmp", undo: "rm /var/tmp; mv /var/moved /var/tmp",
+		on: []place{{"/var/tmp", refused}, {"/tmp", lands}}, check: "/var/tmp of this node leads to another directory"},
+	{name: "vartmpaway", node: "mkdir /scratch; mv /var/tmp /scratch/tmp; ln -s /scratch/tmp /var/tmp", undo: "rm /var/tmp; mv /scratch/tmp /var/tmp; rmdir /scratch",
+		on: []place{{"/var/tmp", refused}, {"/home/alice", lands}}},
+	{name: "vartmpboth", tree: "rmdir var/tmp; ln -s /tmp var/tmp", node: "mv /var/tmp /var/moved; ln -s /tmp /var/tmp", undo: "rm /var/tmp; mv /var/moved /var/tmp",
+		on: []place{{"/var/tmp", lands}, {"/tmp", lands}}},
+	{name: "tmp", tree: "rmdir tmp; ln -s var/tmp tmp", on: []place{{"/tmp", lands}, {"/var/tmp", lands}, {"/home/alice", lands}}},
+	{name: "tmpshm", tree: "rmdir tmp; ln -s /dev/shm tmp", on: []place{{"/tmp", lands}, {"/dev/shm", lands}, {"/var/tmp", lands}}},
+	{name: "tmpdata", tree: "rmdir tmp; mkdir -m 1777 data/tmp; ln -s data/tmp tmp", on: []place{{"/tmp", lands}, {"/data", lands}}},
+	{name: "tmplink", tree: "ln -s /tmp scratch; ln -s dev/shm ram", on: []place{{"/scratch", lands}, {"/ram", lands}}},
+	{name: "tmpnone", tree: "rmdir tmp; ln -s /nosuch tmp", init: "a symbolic link to /nosuch, which does not exist in the jail",
+		on: []place{{"/home/alice", "mount target /tmp does not exist in the jail"}}, check: "mount targets are missing in /srv/jails/tmpnone: /tmp (a symbolic link to /nosuch)"},
+	{name: "tmpfile", tree: "rmdir tmp; touch tmp", init: "mount target /tmp in /srv/jails/tmpfile must be a directory",
+		on: []place{{"/home/alice", refused}}, check: "mount target /tmp in /srv/jails/tmpfile must be a directory"},
+}
+
+// TestOutputIsWhereSlurmSays starts steps whose files and working directories are in directories that lead to
+// others, in the jail and on the node. Each step finds its output at the path that Slurm names, or is refused with
+// a line, and nothing is left anywhere else.
+func TestOutputIsWhereSlurmSays(t *testing.T) {
+	config := strings.ReplaceAll(layoutConfig, "NAME", "debian")
+	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian"}, Config: config[:strings.LastIndex(config, "[[")]})
+	for _, l := range layouts {
+		t.Run(l.name, func(t *testing.T) { l.run(t, c) })
+	}
+}
+
+func (l *layout) run(t *testing.T, c *harness.Cluster) {
+	shell := func(script string) {
+		r := c.Root("sh", "-euc", script)
+		require.Zero(t, r.Code, r)
+	}
+	require.NoError(t, c.WriteConfig(strings.Replace(strings.ReplaceAll(layoutConfig, "NAME", l.name), "[[", l.keys+"[[", 1)))
+	shell(strings.ReplaceAll(layoutTree, "NAME", l.name) + l.tree)
+	if l.node != "" {
+		shell(l.node)
+		defer shell("cd /; " + l.undo)
+	}
+	made := c.Gojail("n1", "init", l.name)
+	assert.Equal(t, l.init == "", made.Code == 0, made)
+	assert.Contains(t, made.Stderr, l.init)
+	if l.check != "" {
+		assert.Contains(t, c.Gojail("n1", "check").Stdout, l.check)
+	}
+	root := "/srv/jails/" + l.name
+	places := []string{"/tmp/", "/var/tmp/", "/dev/shm", root + "/tmp", root + "/dev/shm", root + "/run"}
+	for i, p := range l.on {
+		l.runSteps(t, c, p)
+		if i < 1 || l.name == "real" {
+			l.runBatch(t, c, p)
+		}
+		if p.want == lands {
+			places = append(places, "-not", "-path", root+p.dir+"/*")
+		}
+	}
+	require.True(t, c.WaitIdle())
+	stray := c.Root(append(append([]string{"find"}, places...), "-name", "*.gojail")...)
+	assert.Empty(t, stray.Stdout, "in a directory that no job of the jail sees: %s", l.name)
+}
+
+// checkOutcome checks what a step said and whether the task found its output.
+func (l *layout) checkOutcome(t *testing.T, p place, found bool, said string) {
+	t.Helper()
+	assert.Equal(t, p.want == lands, found, "%s in %s: %s", l.name, p.dir, said)
+	if p.want != lands {
+		assert.Regexp(t, `gojail: |Could not open|couldn't chdir`, said, "%s in %s", l.name, p.dir)
+	}
+	if p.want != lands && p.want != refused {
+		assert.Contains(t, said, p.want, l.name)
+	}
+}
+
+// findOutput is a task that finds its output in the file of its first argument.
+const findOutput = `echo written; grep -q written "$1"`
+
+// runSteps runs steps by srun in an allocation: with a path of the output, and with a working directory.
+func (l *layout) runSteps(t *testing.T, c *harness.Cluster, p place) {
+	for _, args := range []string{
+		"--output=" + p.dir + "/o%t.gojail --error=/home/alice/e.gojail sh -c '" + findOutput + "' sh " + p.dir + "/o0.gojail",
+		"--chdir=" + p.dir + " --output=o%t.gojail sh -c '" + findOutput + "' sh " + p.dir + "/o0.gojail",
+		"--chdir=" + p.dir + " sh -c '[ $(/bin/pwd -P) = $(cd -P " + p.dir + "; /bin/pwd -P) ]'",
+	} {
+		since := len(c.Log("n1"))
+		r := c.Do(harness.Command{User: harness.Alice, Dir: "/", Args: []string{"sh", "-c", "srun -Q -wn1 --jail=" + l.name + " " + args}})
+		said := r.String() + readFile(c, "/home/alice/e.gojail") + c.Log("n1")[since:]
+		l.checkOutcome(t, p, r.Code == 0 && !strings.Contains(r.Stderr, "launch failed") && !strings.Contains(r.Stderr, "couldn't chdir"), said)
+	}
+}
+
+// runBatch does the same with sbatch.
+func (l *layout) runBatch(t *testing.T, c *harness.Cluster, p place) {
+	since := len(c.Log("n1"))
+	job := c.Batch(harness.Alice, "#!/bin/sh\nset -- "+p.dir+"/b.gojail\n"+findOutput+"\n", "-wn1", "--jail="+l.name, "--chdir="+p.dir, "--output=b.gojail")
+	l.checkOutcome(t, p, job.State == "COMPLETED", job.String()+c.Log("n1")[since:])
+}
