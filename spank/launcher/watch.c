@@ -19,6 +19,7 @@ struct mounts {
 };
 
 #define RECENT_MS 1000
+#define MANY 512 /* mounts that take milliseconds to read, as of home directories that are mounted one by one */
 
 static struct mounts remembered[2];
 static int64_t read_at; /* clock_ms */
@@ -124,7 +125,7 @@ bool watch_is_whole(bool anew)
 {
 	int64_t now = clock_ms();
 
-	if (!anew && now - read_at < RECENT_MS)
+	if (!anew && (now - read_at < RECENT_MS || remembered[0].count + remembered[1].count > MANY))
 		return true;
 	read_at = now;
 	return has_all(ZYGOTE_MOUNTS_FD, &remembered[0]) && has_all(ZYGOTE_STAGE_MOUNTS_FD, &remembered[1]);

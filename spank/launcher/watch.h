@@ -22,7 +22,8 @@ int watch_remember(int template, int stage, struct fault *fault);
 
 /*
  * Reports whether all mounts that were remembered are where they were, in a process that has the zygote's
- * descriptors. Without anew it reads them only a second after it did so last. The kernel accesses no storage for it.
+ * descriptors. Without anew it reads them only a second after it did so
+ * last, and not if they are very many. The kernel accesses no storage for it.
  */
 bool watch_is_whole(bool anew);
 
