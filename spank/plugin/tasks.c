@@ -153,9 +153,7 @@ void task_finish(struct step *step, spank_t sp)
 {
 	if (!step->entered)
 		fault_set(&step->fault, NODE_UNASKED);
-	if (step_is_jailed(step))
-		stdio_check(step->stage_mounts, step->sandbox.root, &step->fault);
-	if (step_is_jailed(step))
+	if (step_is_jailed(step) && stdio_check(step->stage_mounts, step->sandbox.root, &step->fault) == 0)
 		program_correct(&step->program, sp, step->node.name, &step->fault);
 	if (!step->fault.text[0] && step->sandbox.user >= 0) {
 		reopen_permit(step->sandbox.root);
