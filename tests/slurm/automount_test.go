@@ -5,7 +5,7 @@ package slurm_test
 import (
 	"context"
 	"errors"
-
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -113,7 +113,8 @@ func testMissingMount(t *testing.T, c *harness.Cluster, step func(string) harnes
 	requireOutput(t, "v1", step("cat "+marker))
 	r := c.Gojail("n1", "check")
 	assert.Contains(t, r.Stdout, "FAIL  jail debian: jail root /srv/auto/v1", r)
-	runAsRoot(t, c, "kill -KILL "+strconv.Itoa(readRecordPid(t, c, "jails/debian/zygote")))
+	// The zygote may have ended by itself, as its root has moved.
+	runAsRoot(t, c, fmt.Sprintf("kill -KILL %d || :", readRecordPid(t, c, "jails/debian/zygote")))
 	requireRefused(t, "jail root /srv/auto/v1 does not exist", launch())
 	requireOutput(t, "v1", step("cat "+marker))
 	runAsRoot(t, c, "mv /srv/versions/aside /srv/versions/v1")
