@@ -26,33 +26,32 @@ static bool has_test_exec(void)
 	return getenv("SLURM_TEST_EXEC") || (&slurm_conf && slurm_conf.launch_params && strstr(slurm_conf.launch_params, "test_exec"));
 }
 
-/* Reads the command line of this process, or its beginning, which ends with two NUL. Returns 0 or -1. */
-static int read_command_line(char *text, size_t size)
+/* Reads the command line of this process, or its beginning, and adds a NUL. Returns its length, or -1. */
+static ssize_t read_command_line(char *text, size_t size)
 {
 	scoped_fd fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : read(fd, text, size - 2);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
 
-	if (got <= 0)
-		return -1;
-	text[got] = text[got + 1] = '\0';
-	return 0;
+	if (got > 0)
+		text[got] = '\0';
+	return got;
 }
 
 /*
  * Finds the program's name among the words of srun's command line: the first that getopt(3) did not take for an option. Reports whether there
- * is one; none is known of components of a heterogeneous step, which share one environment.
+ * is one; none is known of components of a heterogeneous step, which share one environment, and of --multi-prog, which srun does not look up.
  */
-static bool find_word(const char *words, const char **name, bool *copied)
+static bool find_word(const char *words, ssize_t length, const char **name, bool *copied)
 {
 	int index = 0;
 
 	*name = NULL;
-	for (const char *word = words; *word; word += strlen(word) + 1, index++) {
+	for (const char *word = words; word < words + length; word += strlen(word) + 1, index++) {
 		if (index == optind)
 			*name = word;
 		if (index < optind && (strcmp(word, "--bcast") == 0 || strncmp(word, "--bcast=", 8) == 0))
 			*copied = true;
-		if (index > optind && strcmp(word, ":") == 0)
+		if (strcmp(word, ":") == 0 || (index < optind && strcmp(word, "--multi-prog") == 0))
 			return false;
 	}
 	return *name != NULL;
@@ -64,9 +63,13 @@ void program_pass_on(void)
 	char value[NAME_MAX + sizeof(COPIED)];
 	bool copied = getenv("SLURM_BCAST") != NULL;
 	const char *name;
+	ssize_t length;
 
 	unsetenv(VARIABLE);
-	if (spank_context() != S_CTX_LOCAL || read_command_line(words, sizeof(words)) < 0 || !find_word(words, &name, &copied) || (!copied && !has_test_exec()))
+	if (spank_context() != S_CTX_LOCAL)
+		return;
+	length = read_command_line(words, sizeof(words));
+	if (!find_word(words, length, &name, &copied) || (!copied && !has_test_exec()))
 		return;
 	if (snprintf(value, sizeof(value), "%s%s", copied ? COPIED : FOUND, strchr(name, '/') ? "" : name) < (int)sizeof(value))
 		setenv(VARIABLE, value, 1);
@@ -103,14 +106,17 @@ static void read_copy(struct program *program, spank_t sp, const char *node)
 
 void program_read(struct program *program, spank_t sp, const char *node)
 {
-	char value[sizeof(program->name) + sizeof(COPIED)];
+	char value[sizeof(program->name) + sizeof(COPIED)], *colon;
 
 	if (spank_getenv(sp, VARIABLE, value, sizeof(value)) != ESPANK_SUCCESS)
 		return;
 	spank_unsetenv(sp, VARIABLE);
+	colon = strchr(value, ':');
+	if (!colon)
+		return; /* not srun's: a user can send any environment */
 	program->looked_up = true;
 	program->copied = strncmp(value, COPIED, strlen(COPIED)) == 0;
-	snprintf(program->name, sizeof(program->name), "%s", value + strcspn(value, ":") + 1);
+	snprintf(program->name, sizeof(program->name), "%s", colon + 1);
 	if (program->copied)
 		read_copy(program, sp, node);
 }

@@ -29,6 +29,7 @@ var lookups = []struct {
 	{name: "test_exec", env: []string{"SLURM_TEST_EXEC=1"}, args: []string{"--jail=debian", "both"}, want: "jail /opt/a"},
 	{name: "test_exec with arguments", env: []string{"SLURM_TEST_EXEC=1"}, args: []string{"-n", "1", "--jail=debian", "both", "--bcast", "x"}, want: "jail /opt/a --bcast x"},
 	{name: "test_exec of a path", env: []string{"SLURM_TEST_EXEC=1"}, args: []string{"--jail=debian", "/opt/b/both"}, want: "jail /opt/b"},
+	{name: "test_exec with an empty word", env: []string{"SLURM_TEST_EXEC=1"}, args: []string{"--comment", "", "--jail=debian", "both"}, want: "jail /opt/a"},
 	{name: "test_exec without a jail", env: []string{"SLURM_TEST_EXEC=1"}, args: []string{"both"}, want: "node /opt/b"},
 	{name: "test_exec, only in the jail", env: []string{"SLURM_TEST_EXEC=1"}, args: []string{"--jail=debian", "jails"}, slurms: "Can not execute jails"},
 	{name: "test_exec, only on the node", env: []string{"SLURM_TEST_EXEC=1"}, args: []string{"--jail=debian", "nodes"}, slurms: "nodes: No such file or directory"},
@@ -46,6 +47,8 @@ var lookups = []struct {
 		why: "--bcast: the program was copied to /home/alice/copied on the node, where the jail has another file; write"},
 	{name: "bcast to the working directory", args: []string{"--jail=debian", "--bcast", "nodes"}, why: "--bcast: the program was copied to /home/alice/slurm_bcast_"},
 	{name: "bcast, only in the jail", args: []string{"--jail=debian", "--bcast=/tmp/copy", "jails"}, slurms: "Can not execute jails"},
+	{name: "SLURM_BCAST with --multi-prog, whose programs srun does not copy", env: []string{"SLURM_BCAST=/tmp/copy"},
+		args: []string{"--jail=debian", "--multi-prog", "/home/alice/programs"}, want: "jail /opt/a"},
 	{name: "bcast without a jail", args: []string{"--bcast=/tmp/copy", "both"}, want: "node /tmp"},
 }
 
@@ -72,6 +75,7 @@ func TestProgramThatSrunLooksUp(t *testing.T) {
 		writeProgram(t, c, "/srv/jails/debian/opt/a/jails", "jail")
 		require.NoError(t, os.MkdirAll(c.Path("/srv/jails/debian/data/alice"), 0o755))
 		writeInJail(t, c, "/home/alice/copied", "#!/bin/sh\necho old\n")
+		writeOnNode(t, c, "/home/alice/programs", "0 both\n")
 	}
 	for _, row := range lookups {
 		t.Run(row.name, func(t *testing.T) {
