@@ -153,8 +153,8 @@ void task_finish(struct step *step, spank_t sp)
 {
 	if (!step->entered)
 		fault_set(&step->fault, NODE_UNASKED);
-	if (step_is_jailed(step) && stdio_check(step->stage_mounts, step->sandbox.root, &step->fault) == 0)
-		program_correct(&step->program, sp, step->node.name, &step->fault);
+	if (step_is_jailed(step))
+		stdio_check(step->stage_mounts, step->sandbox.root, &step->fault);
 	if (!step->fault.text[0] && step->sandbox.user >= 0) {
 		reopen_permit(step->sandbox.root);
 		if (enter_as_root(&step->sandbox, &step->fault) == 0) {
@@ -162,6 +162,9 @@ void task_finish(struct step *step, spank_t sp)
 			confine_finish(&step->confine, &step->fault);
 		}
 	}
+	/* As the one who executes it: with --jail-root=range the user may not search the user's own directories in the jail. */
+	if (step_is_jailed(step))
+		program_correct(&step->program, sp, step->node.name, &step->fault);
 	if (step_is_jailed(step))
 		x11_write(&step->x11);
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -60,7 +61,8 @@ func writeProgram(t *testing.T, c *harness.Cluster, path, word string) {
 	require.NoError(t, os.WriteFile(host, fmt.Appendf(nil, "#!/bin/sh\necho %s ${0%%/*} \"$@\"\n", word), 0o755))
 }
 
-// TestProgramThatSrunLooksUp requires that a step executes the program of its jail, or the one that the user had copied, or none.
+// TestProgramThatSrunLooksUp requires that a step executes the program of its jail, or the one that the user had copied, or none. What was copied belongs
+// to root in a jail with --jail-root.
 func TestProgramThatSrunLooksUp(t *testing.T) {
 	options := jailed
 	c := harness.Start(t, options)
@@ -103,4 +105,10 @@ func TestProgramThatSrunLooksUp(t *testing.T) {
 	}
 	requireOutput(t, "", c.Do(harness.Command{User: harness.Alice, Env: []string{"SLURM_TEST_EXEC=1"},
 		Args: []string{"srun", "-Q", "--jail=debian", "sh", "-c", "env | grep ^SLURM_JAIL_PROGRAM || true"}}))
+	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\njail_root = [\"range\", \"self\"]\n", 1))
+	allowRange(t, c)
+	for _, kind := range []string{"self", "range"} {
+		requireOutput(t, "node /data/alice", c.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail=debian", "--jail-root="+kind, "--bcast=/data/alice/copy",
+			"--jail-mount=/data/alice:/data/alice", "/opt/b/nodes"))
+	}
 }
