@@ -229,10 +229,10 @@ static void enter(struct session *session, int (*open_sandbox)(struct session *,
 	wait_for_end(child, &session->caller, session->sandbox.holder, link[0], session->lock, fault);
 }
 
-/* Executes the user's shell on the node. Returns only with a fault. */
-static void stay_on_node(struct session *session, char **argv, struct fault *fault)
+/* Executes the user's shell, or another one that is given, on the node. Returns only with a fault. */
+static void stay_on_node(struct session *session, char **argv, const char *shell, struct fault *fault)
 {
-	struct program program = {.argv = argv};
+	struct program program = {.argv = argv, .shell = shell};
 
 	caller_clear_deadline();
 	if (caller_become(&session->caller, fault) < 0)
@@ -255,13 +255,12 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 	if (account_read(&session->account, &session->caller, &site->session, fault) < 0)
 		return;
 	if (account_is_exempt(session->caller.uid, session->caller.gid, &site->session)) {
-		stay_on_node(session, argv, fault);
+		stay_on_node(session, argv, NULL, fault);
 		return;
 	}
 	/* A command of root's is no session, and its place is not a job's: on the node, by a shell that reads no file of the user's. */
 	if (!site->login.linger_ms && starter_is_root(argv)) {
-		snprintf(session->account.shell, sizeof(session->account.shell), "/bin/sh");
-		stay_on_node(session, argv, fault);
+		stay_on_node(session, argv, "/bin/sh", fault);
 		return;
 	}
 	found = jobs_choose(&session->choice, &session->node, site, session->caller.uid, caller_variable(&session->caller, "SLURM_JOB_ID"),
@@ -277,7 +276,7 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 	if (login > 0)
 		enter(session, open_login, argv, fault);
 	else if (login == 0 && found == 0 && site->session.node_without_job)
-		stay_on_node(session, argv, fault);
+		stay_on_node(session, argv, NULL, fault);
 	else if (login == 0 && found == 0)
 		fault_set(fault, "you have no job in a jail on this node; start a job, or a step of your job, on this node and connect again");
 }

@@ -137,7 +137,7 @@ static bool is_own_name(char *const *argv)
 
 void shell_execute(const struct program *program, const struct account *account, const struct caller *caller, struct fault *fault)
 {
-	const char *shell = find_shell(account), *original = caller_variable(caller, "SSH_ORIGINAL_COMMAND");
+	const char *shell = program->shell ? program->shell : find_shell(account), *original = caller_variable(caller, "SSH_ORIGINAL_COMMAND");
 	bool has_arguments = program->argv[0] && program->argv[1] && !is_own_name(program->argv);
 	char name[GOJAIL_PATH_MAX + 1] = "-", *command[] = {name + 1, (char *)(uintptr_t) "-c", (char *)(uintptr_t)original, NULL}, **argv = command;
 
@@ -145,7 +145,7 @@ void shell_execute(const struct program *program, const struct account *account,
 		fault_set(fault, "the jail has no shell: neither %s nor /bin/sh", account->shell);
 		return;
 	}
-	if (set_environment(program, account, caller, shell, fault) < 0)
+	if (set_environment(program, account, caller, program->shell ? account->shell : shell, fault) < 0)
 		return;
 	if (shell_is_xauth(program->argv))
 		execute_xauth(program);

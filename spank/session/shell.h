@@ -12,6 +12,7 @@
 
 struct program {
 	char **argv;             /* the arguments of gojail-session */
+	const char *shell;       /* executes the command in place of the user's shell, which SHELL still names; NULL: the user's does */
 	const struct jail *jail; /* NULL: on the node */
 	const char *job;         /* the job's number, or NULL */
 	char *variables;         /* lines NAME=VALUE that the job's network adds, or NULL */
