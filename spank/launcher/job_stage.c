@@ -12,11 +12,7 @@
 #include <string.h>
 #include <sys/mount.h>
 
-/*
- * Reports whether the stage has the node's directory there, or could have: no mount of a user's is attached below it. The names are those
- * of the column stage in gojail/config/dirs.go, and boot.
- */
-static bool is_system(const char *destination)
+bool is_system_path(const char *destination)
 {
 	static const char *const names[] = {"usr", "etc", "bin", "sbin", "lib", "lib32", "lib64",
 					    "libx32", "dev", "proc", "sys", "run", "var", "opt", "nix", "boot"};
@@ -74,7 +70,7 @@ static int clone_mounts(const struct gojail_tree *trees, uint32_t count, const c
 
 	clone_own_mounts(paths, copies, found);
 	for (uint32_t i = 0; i < count; i++) {
-		if (!(trees[i].flags & GOJAIL_TREE_EXACT) || is_system(trees[i].destination))
+		if (!(trees[i].flags & GOJAIL_TREE_EXACT) || is_system_path(trees[i].destination))
 			continue;
 		paths[*found] = trees[i].destination;
 		copies[(*found)++] = k_open_tree(trees[i].fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);

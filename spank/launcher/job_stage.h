@@ -10,6 +10,14 @@
 
 #include "gojail.h"
 
+#include <stdbool.h>
+
+/*
+ * Reports whether the stage has the node's directory there, or could have: no mount of a user's is attached below it. The names are those
+ * of the column stage in gojail/config/dirs.go, and boot.
+ */
+bool is_system_path(const char *destination);
+
 /*
  * Returns a mount namespace, or -1 with a fault: a copy of the one at GOJAIL_STAGE_FD, with /tmp, /dev/shm and /dev/pts of the calling
  * process, and those of the trees, attached by then, that are the user's mounts. The process stays in its namespace.

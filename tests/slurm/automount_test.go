@@ -144,3 +144,29 @@ func testSilentAutomounter(t *testing.T, c *harness.Cluster, daemon string, laun
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return launch().Code == 0 }))
 	requireOutput(t, "v1", launch())
 }
+
+// TestMountOfAnAutomounterThatGoes: what the automounter had mounted while the template was made ends that not when it expires.
+func TestMountOfAnAutomounterThatGoes(t *testing.T) {
+	c, _ := newAutomountCluster(t, "-fstype=bind :/srv/versions/&", 5*time.Second*harness.Slow)
+	mount := "[[jail.debian.mounts]]\ndestination = \"/auto\"\nsource = \"/srv/auto\"\noptions = [\"rbind\", \"nosuid\", \"nodev\"]\n"
+	require.NoError(t, c.WriteConfig(strings.Replace(readFile(c, harness.ConfigPath), strconv.Quote(autoRoot), `"/srv/versions/v2"`, 1)+mount))
+	runAsRoot(t, c, "mkdir -p /srv/versions/v2/auto")
+	busy := c.Exec(context.Background(), harness.Command{Args: []string{"sh", "-c", "cd " + autoRoot + " && exec sleep 600"}})
+	require.NoError(t, busy.Start())
+	defer busy.Process.Kill()
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return isMounted(t, c) }))
+	launch := func() { requireOutput(t, "v2", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker)) }
+	launch()
+	template := readRecordPid(t, c, "jails/debian/zygote")
+	assert.Contains(t, runAsRoot(t, c, "cat /proc/"+strconv.Itoa(template)+"/mountinfo"), " /auto/v1 ")
+	for _, p := range c.Find("sleep 600") {
+		runAsRoot(t, c, "kill -KILL "+strconv.Itoa(p.Pid))
+	}
+	waitForUnmount(t, c)
+	assert.True(t, harness.Poll(harness.Timeout, func() bool {
+		return !strings.Contains(runAsRoot(t, c, "cat /proc/"+strconv.Itoa(template)+"/mountinfo"), " /auto/v1 ")
+	}), "automount(8) has removed the directory")
+	waitForExpiry()
+	launch()
+	assert.Equal(t, template, readRecordPid(t, c, "jails/debian/zygote"), "the template stays")
+}

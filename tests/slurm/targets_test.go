@@ -103,3 +103,28 @@ func TestFileOfTheNodeHidesNoOther(t *testing.T) {
 		}
 	}
 }
+
+// TestMountsOfTheNodeThatGo: the node's own mounts, as those of login sessions and containers, end no template that has copies of them.
+func TestMountsOfTheNodeThatGo(t *testing.T) {
+	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian"}})
+	shell := func(script string) {
+		r := c.Root("sh", "-euc", script)
+		require.Zero(t, r.Code, r)
+	}
+	for _, dir := range []string{"/run/user/5001", "/var/lib/containers/merged"} {
+		t.Run(dir, func(t *testing.T) {
+			shell("mkdir -p " + dir + "; mount -t tmpfs none " + dir)
+			require.Zero(t, c.Gojail("n1", "reload").Code)
+			launch := func() {
+				requireOutput(t, "ok", c.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail=debian", "echo", "ok"))
+			}
+			launch()
+			zygote := readRecordPid(t, c, "jails/debian/zygote")
+			shell("umount " + dir + "; rmdir " + dir)
+			for range 3 {
+				launch()
+			}
+			assert.Equal(t, zygote, readRecordPid(t, c, "jails/debian/zygote"), "the template stays")
+		})
+	}
+}
