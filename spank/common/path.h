@@ -8,6 +8,7 @@
 
 #include "gojail.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdbool.h>
@@ -24,15 +25,22 @@ static inline int open_own_proc(const char *name)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Returns an O_PATH descriptor, or -1. Symbolic links are resolved below dir, those of /proc are refused (openat2(2)). */
+/*
+ * Returns an O_PATH descriptor, or -1. Symbolic links are resolved below dir, those of /proc are refused (openat2(2)). With ".." in a path or a
+ * link, the kernel returns EAGAIN where a rename or a mount happened meanwhile, anywhere.
+ */
 static inline int open_in_root_with(int dir, const char *path, uint64_t flags, uint64_t resolve)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC | flags,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve,
 	};
+	int fd = -1, tries = 100; /* as in internal/rootpath */
 
-	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	do
+		fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	while (fd < 0 && errno == EAGAIN && --tries > 0);
+	return fd;
 }
 
 static inline int open_in_root(int dir, const char *path, uint64_t resolve)

@@ -3,6 +3,7 @@
 package slurm_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -126,5 +127,20 @@ func TestMountsOfTheNodeThatGo(t *testing.T) {
 			}
 			assert.Equal(t, zygote, readRecordPid(t, c, "jails/debian/zygote"), "the template stays")
 		})
+	}
+}
+
+// TestLinksWhileOthersRename: a link that leads through ".." fails with EAGAIN while anybody on the node renames files (openat2(2)).
+func TestLinksWhileOthersRename(t *testing.T) {
+	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian"}})
+	r := c.Root("sh", "-euc", "cd /srv/jails/debian; rm -r tmp; ln -s "+strings.Repeat("srv/../", 8)+"var/tmp tmp")
+	require.Zero(t, r.Code, r)
+	for range 2 {
+		busy := c.Exec(context.Background(), harness.Command{Args: []string{"perl", "-e", `alarm 120; chdir "/dev/shm"; mkdir $$; while (1) { rename $$, "$$.b"; rename "$$.b", $$ }`}})
+		require.NoError(t, busy.Start())
+		t.Cleanup(func() { busy.Process.Kill(); busy.Wait() })
+	}
+	for range 15 {
+		requireOutput(t, "ok", c.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail=debian", "--error=/tmp/out", "echo", "ok"))
 	}
 }
