@@ -164,15 +164,22 @@ static void read_path(int fd, char *path, size_t size)
 	path[length < 0 ? 0 : length] = '\0';
 }
 
+/* Reports whether a file is on an overlay, where it has other numbers than in its layers, and others again in a second mount of these. */
+static bool is_on_overlay(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
 /*
  * Reports whether the jail with that root has another file than the descriptor's at its path, or none: Slurm opened it below a mount of the
  * jail, or in a directory that has another name there by now. Not where that cannot be told, as for a user who may not search a directory
- * there (--jail-root=range), and for an overlay, whose files have other numbers than those of its layers.
+ * there (--jail-root=range), and for an overlay.
  */
 static bool is_elsewhere(int fd, const struct stat *st, int root)
 {
 	char path[PATH_MAX];
-	struct statfs fs;
 	struct stat there;
 
 	for (int tries = 0; tries < 3; tries++) { /* another task may rename the file meanwhile, which changes its path, or remove it */
@@ -183,7 +190,7 @@ static bool is_elsewhere(int fd, const struct stat *st, int root)
 		if (at < 0 ? errno != ENOENT && errno != ENOTDIR : fstat(at, &there) < 0 || is_same_file(&there, st))
 			return false;
 	}
-	return fstatfs(root, &fs) < 0 || fs.f_type != OVERLAYFS_SUPER_MAGIC;
+	return !is_on_overlay(root) && !is_on_overlay(fd);
 }
 
 /* Checks the file, or the FIFO with a path, that a descriptor was opened from; root is the jail's. Returns 0, or -1 with a fault. */

@@ -151,3 +151,14 @@ func TestNoRootProcessLoadsFromTheJail(t *testing.T) {
 	assert.Contains(t, string(trace), "uid 5001", "the trap itself works: the user's own getent loads it")
 	requireMissing(t, c, "/data/trace")
 }
+
+// TestInputOnAnOverlay: an overlay of the jail's below its data, which the stage has a mount of its own of, is the same to Slurm and to the task.
+func TestInputOnAnOverlay(t *testing.T) {
+	c := sharedCluster(t)
+	r := c.Root("sh", "-euc", "mkdir -p /opt/over/a /opt/over/b /srv/jails/debian/data/over; echo layered >/opt/over/a/f0")
+	require.Zero(t, r.Code, r)
+	t.Cleanup(func() { c.Root("sh", "-c", "rm -r /opt/over; rmdir /srv/jails/debian/data/over") })
+	configure(t, c, harness.DefaultConfig+"[[jail.debian.mounts]]\ndestination = \"/data/over\"\ntype = \"overlay\"\nsource = \"overlay\"\noptions = [\"lowerdir=/opt/over/a:/opt/over/b\"]\n")
+	job := c.Batch(harness.Alice, "cat\n", "-wn1", "--jail=debian", "--input=/data/over/f0")
+	assert.Equal(t, "COMPLETED layered\n", job.State+" "+job.Output, job)
+}
