@@ -57,6 +57,7 @@ func TestSummaryExcusesKernels(t *testing.T) {
 	for reason, want := range map[string]bool{
 		"a_test.go:7: needs the kernel's btrfs": true, "a_test.go:7: needs the kernel's xfs": false,
 		"a_test.go:7: needs mkfs.xfs: make deps installs it": false, "needs Linux 6.8: lowerdir+": true, "needs Linux 5.14": false,
+		"needs a kernel with this system call: iopl: Function not implemented": true, "needs a kernel": false,
 		"a_test.go:7: needs the network: umoci cannot be fetched": true,
 	} {
 		assert.Equal(t, want, isExcused(reason, "5.15.0-1-amd64", false, []string{"nodev", "proc", "xfs"}), reason)
