@@ -350,8 +350,8 @@ uninstall: ## remove what install put below $(DESTDIR)$(PREFIX)
 		$(DESTDIR)$(udevdir)/80-gojail-vf.rules $(DESTDIR)$(netdir)/10-gojail-vf.network
 	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)/systemd $(DESTDIR)$(docdir)/grafana $(DESTDIR)$(docdir)/prometheus $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir)
 
-fuzz: ## each fuzz test for FUZZTIME
-	@tests/fuzz.sh $(or $(FUZZTIME),10s)
+fuzz: ## each fuzz test for FUZZTIME; FUZZPARTS=9: a ninth of them, another one with each commit
+	@tests/fuzz.sh $(or $(FUZZTIME),10s) $(FUZZPARTS)
 
 asan: all ## the shim under ASan and UBSan in a small host program
 	$(GO) test -count=1 -v ./tests/shim
