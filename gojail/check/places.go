@@ -96,10 +96,11 @@ const entriesMax = 256
 // findFile returns a regular file with content in a directory, or in a directory there, so many levels deep; "" if
 // there is none. Empty files and directories are mount targets as a rule.
 func findFile(root int, dir string, depth int) string {
-	f, err := rootpath.OpenDirectory(root, dir, rootpath.InRoot)
-	if err != nil || depth == 0 {
+	fd, err := rootpath.Open(root, dir, unix.O_RDONLY|unix.O_DIRECTORY, rootpath.InRoot) // /tmp may be a link
+	if err != nil {
 		return ""
 	}
+	f := os.NewFile(uintptr(fd), dir)
 	defer f.Close()
 	entries, _ := f.ReadDir(entriesMax)
 	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
@@ -107,7 +108,7 @@ func findFile(root int, dir string, depth int) string {
 		var st unix.Stat_t
 		path := filepath.Join(dir, e.Name())
 		switch {
-		case e.IsDir():
+		case e.IsDir() && depth > 1:
 			if file := findFile(root, path, depth-1); file != "" {
 				return file
 			}

@@ -70,6 +70,19 @@ func TestBuildOfATreeWithALock(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
+// TestBuildNamesFilesThatNoJobSees: who builds an image reads at once that jobs have directories of their own in it.
+func TestBuildNamesFilesThatNoJobSees(t *testing.T) {
+	s, _ := newStoreSite(t)
+	const hidden = "no job sees "
+	assert.NotContains(t, s.must(t, "jail", "build", "debian", "--from", "dir:"+s.root), hidden)
+	for _, dir := range []string{"/tmp", "/run/site", "/dev/shm"} {
+		require.NoError(t, os.MkdirAll(s.root+dir, 0o755))
+		require.NoError(t, os.WriteFile(s.root+dir+"/left", []byte("text"), 0o644))
+	}
+	out := s.must(t, "jail", "build", "debian", "--from", "dir:"+s.root)
+	assert.Contains(t, out, hidden+"/tmp/left /run/site/left /dev/shm/left: each has its own directory there; move what programs need to another one\n")
+}
+
 func TestJailFromBuildToRemoval(t *testing.T) {
 	s, store := newStoreSite(t)
 	assert.Equal(t, "The store has no jail.\n", s.must(t, "jail", "ls"))
