@@ -3,6 +3,7 @@
 package slurm_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -14,14 +15,15 @@ import (
 
 // What becomes of a step whose output, error file and working directory are in one directory.
 const (
-	lands   = ""        // the task finds its output at the path that Slurm names
+	lands   = ""        // the task finds its output at the path that Slurm names, and so do later jobs
+	own     = "own"     // the task does, but the directory is the job's own
 	refused = "refused" // Slurm or gojail say why
 )
 
 // place is a directory that a step's options name.
 type place struct {
 	dir  string
-	want string // lands, refused, or a text of the line that refuses the step
+	want string // lands, own, refused, or a text of the line that refuses the step
 }
 
 // layout is a tree of a jail, and of its node, whose directories lead to one another.
@@ -39,7 +41,7 @@ type layout struct {
 const moveHome = "mkdir -p var; mv home var/home; "
 
 var layouts = []layout{
-	{name: "real", node: "mkdir -m 1777 /opt/out", undo: "rm -r /opt/out", on: []place{{"/home/alice", lands}, {"/data", lands}, {"/var/tmp", lands}, {"/tmp", lands}, {"/dev/shm", lands},
+	{name: "real", node: "mkdir -m 1777 /opt/out; echo written >/opt/out/e0.gojail; chmod 666 /opt/out/e0.gojail", undo: "rm -r /opt/out", on: []place{{"/home/alice", lands}, {"/data", lands}, {"/var/tmp", lands}, {"/tmp", own}, {"/dev/shm", own},
 		{"/nosuch", refused}, {"/opt/out", "which is the node's"}, {"/root", refused}}},
 	{name: "home", tree: moveHome + "ln -s var/home home", on: []place{{"/home/alice", lands}}},
 	{name: "homeabs", tree: moveHome + "ln -s /var/home home", keys: "readonly = false\n", on: []place{{"/home/alice", lands}}},
@@ -58,20 +60,20 @@ var layouts = []layout{
 		check: "/home of the jail leads to /etc/home"},
 	{name: "datalink", tree: moveHome + "ln -s var/home home", keys: "data = [\"/home\"]\n", on: []place{{"/home/alice", lands}, {"/data", refused}}},
 	{name: "datanone", keys: "data = [\"/home\", \"/nosuch\"]\n", on: []place{{"/home/alice", lands}}, check: "data: /nosuch has no effect"},
-	{name: "vartmp", tree: "rmdir var/tmp; ln -s /tmp var/tmp", on: []place{{"/var/tmp", lands}, {"/tmp", lands}}},
-	{name: "vartmpro", tree: "rmdir var/tmp; ln -s ../tmp var/tmp", keys: "readonly = true\n", on: []place{{"/var/tmp", lands}, {"/tmp", lands}}},
-	{name: "vartmprw", tree: "rmdir var/tmp; ln -s /tmp var/tmp", keys: "writable = \"tmpfs\"\n", on: []place{{"/var/tmp", lands}, {"/tmp", lands}}},
-	{name: "vartmpshm", tree: "rmdir var/tmp; ln -s /dev/shm var/tmp", on: []place{{"/var/tmp", lands}, {"/dev/shm", lands}}},
+	{name: "vartmp", tree: "rmdir var/tmp; ln -s /tmp var/tmp", on: []place{{"/var/tmp", own}, {"/tmp", own}}},
+	{name: "vartmpro", tree: "rmdir var/tmp; ln -s ../tmp var/tmp", keys: "readonly = true\n", on: []place{{"/var/tmp", own}, {"/tmp", own}}},
+	{name: "vartmprw", tree: "rmdir var/tmp; ln -s /tmp var/tmp", keys: "writable = \"tmpfs\"\n", on: []place{{"/var/tmp", own}, {"/tmp", own}}},
+	{name: "vartmpshm", tree: "rmdir var/tmp; ln -s /dev/shm var/tmp", on: []place{{"/var/tmp", own}, {"/dev/shm", own}}},
 	{name: "vartmpnode", node: "mv /var/tmp /var/moved; ln -s /tmp /var/tmp", undo: "rm /var/tmp; mv /var/moved /var/tmp",
-		on: []place{{"/var/tmp", refused}, {"/tmp", lands}}, check: "/var/tmp of this node leads to another directory"},
+		on: []place{{"/var/tmp", refused}, {"/tmp", own}}, check: "/var/tmp of this node leads to another directory"},
 	{name: "vartmpaway", node: "mkdir /scratch; mv /var/tmp /scratch/tmp; ln -s /scratch/tmp /var/tmp", undo: "rm /var/tmp; mv /scratch/tmp /var/tmp; rmdir /scratch",
 		on: []place{{"/var/tmp", refused}, {"/home/alice", lands}}},
 	{name: "vartmpboth", tree: "rmdir var/tmp; ln -s /tmp var/tmp", node: "mv /var/tmp /var/moved; ln -s /tmp /var/tmp", undo: "rm /var/tmp; mv /var/moved /var/tmp",
-		on: []place{{"/var/tmp", lands}, {"/tmp", lands}}},
-	{name: "tmp", tree: "rmdir tmp; ln -s var/tmp tmp", on: []place{{"/tmp", lands}, {"/var/tmp", lands}, {"/home/alice", lands}}},
-	{name: "tmpshm", tree: "rmdir tmp; ln -s /dev/shm tmp", on: []place{{"/tmp", lands}, {"/dev/shm", lands}, {"/var/tmp", lands}}},
-	{name: "tmpdata", tree: "rmdir tmp; mkdir -m 1777 data/tmp; ln -s data/tmp tmp", on: []place{{"/tmp", lands}, {"/data", lands}}},
-	{name: "tmplink", tree: "ln -s /tmp scratch; ln -s dev/shm ram", on: []place{{"/scratch", lands}, {"/ram", lands}}},
+		on: []place{{"/var/tmp", own}, {"/tmp", own}}},
+	{name: "tmp", tree: "rmdir tmp; ln -s var/tmp tmp", on: []place{{"/tmp", own}, {"/var/tmp", own}, {"/home/alice", lands}}},
+	{name: "tmpshm", tree: "rmdir tmp; ln -s /dev/shm tmp", on: []place{{"/tmp", own}, {"/dev/shm", own}, {"/var/tmp", lands}}},
+	{name: "tmpdata", tree: "rmdir tmp; mkdir -m 1777 data/tmp; ln -s data/tmp tmp", on: []place{{"/tmp", own}, {"/data", lands}}},
+	{name: "tmplink", tree: "ln -s /tmp scratch; ln -s dev/shm ram", on: []place{{"/scratch", own}, {"/ram", own}}},
 	{name: "tmpnone", tree: "rmdir tmp; ln -s /nosuch tmp", init: "a symbolic link to /nosuch, which does not exist in the jail",
 		on: []place{{"/home/alice", "mount target /tmp does not exist in the jail"}}, check: "mount targets are missing in /srv/jails/tmpnone: /tmp (a symbolic link to /nosuch)"},
 	{name: "tmpfile", tree: "rmdir tmp; touch tmp", init: "mount target /tmp in /srv/jails/tmpfile must be a directory",
@@ -110,11 +112,17 @@ func (l *layout) run(t *testing.T, c *harness.Cluster) {
 	places := []string{"/tmp/", "/var/tmp/", "/dev/shm", root + "/tmp", root + "/dev/shm", root + "/run"}
 	for i, p := range l.on {
 		l.runSteps(t, c, p)
+		if l.init == "" && (i < 1 || p.want != lands) { // without a jail all columns are the same
+			l.runAllocation(t, c, p)
+		}
 		if i < 1 || l.name == "real" {
 			l.runBatch(t, c, p)
 		}
-		if p.want == lands {
+		switch p.want {
+		case lands:
 			places = append(places, "-not", "-path", root+p.dir+"/*")
+		case own:
+			places = append([]string{root + p.dir}, places...)
 		}
 	}
 	require.True(t, c.WaitIdle())
@@ -122,14 +130,22 @@ func (l *layout) run(t *testing.T, c *harness.Cluster) {
 	assert.Empty(t, stray.Stdout, "in a directory that no job of the jail sees: %s", l.name)
 }
 
-// checkOutcome checks what a step said and whether the task found its output.
+// isWritten reports whether a step finds its files in a place.
+func (p *place) isWritten() bool { return p.want == lands || p.want == own }
+
+// checkOutcome checks what a step said and whether the task found its files.
 func (l *layout) checkOutcome(t *testing.T, p place, found bool, said string) {
 	t.Helper()
-	assert.Equal(t, p.want == lands, found, "%s in %s: %s", l.name, p.dir, said)
-	if p.want != lands {
-		assert.Regexp(t, `gojail: |Could not open|couldn't chdir`, said, "%s in %s", l.name, p.dir)
+	assert.Equal(t, p.isWritten(), found, "%s in %s: %s", l.name, p.dir, said)
+	if p.isWritten() {
+		return
 	}
-	if p.want != lands && p.want != refused {
+	assert.Regexp(t, `gojail: |Could not open|couldn't chdir`, said, "%s in %s", l.name, p.dir)
+	if strings.Contains(said, "] error: Could not open std") { // in the log of slurmd
+		assert.Contains(t, said, `gojail: Slurm looked for --output, --error and --input of the step in jail "`+l.name+`", not on the node: the directory must exist `+
+			"in the jail, in a data directory such as /home, or be /tmp, /var/tmp or /dev/shm; see: gojail check")
+	}
+	if p.want != refused {
 		assert.Contains(t, said, p.want, l.name)
 	}
 }
@@ -137,23 +153,85 @@ func (l *layout) checkOutcome(t *testing.T, p place, found bool, said string) {
 // findOutput is a task that finds its output in the file of its first argument.
 const findOutput = `echo written; grep -q written "$1"`
 
-// runSteps runs steps by srun in an allocation: with a path of the output, and with a working directory.
+// runSteps runs steps by srun, each in an allocation of its own: with a path of the output, with a working
+// directory, and from a directory that is one on the node, where Slurm may start the task in /tmp.
 func (l *layout) runSteps(t *testing.T, c *harness.Cluster, p place) {
-	for _, args := range []string{
-		"--output=" + p.dir + "/o%t.gojail --error=/home/alice/e.gojail sh -c '" + findOutput + "' sh " + p.dir + "/o0.gojail",
-		"--chdir=" + p.dir + " --output=o%t.gojail sh -c '" + findOutput + "' sh " + p.dir + "/o0.gojail",
-		"--chdir=" + p.dir + " sh -c '[ $(/bin/pwd -P) = $(cd -P " + p.dir + "; /bin/pwd -P) ]'",
-	} {
+	run := func(dir, args string) (harness.Result, string) {
 		since := len(c.Log("n1"))
-		r := c.Do(harness.Command{User: harness.Alice, Dir: "/", Args: []string{"sh", "-c", "srun -Q -wn1 --jail=" + l.name + " " + args}})
-		said := r.String() + readFile(c, "/home/alice/e.gojail") + c.Log("n1")[since:]
+		r := c.Do(harness.Command{User: harness.Alice, Dir: dir, Args: []string{"sh", "-c", "srun -Q -wn1 --jail=" + l.name + " " + args}})
+		return r, r.String() + readFile(c, "/home/alice/e.gojail") + c.Log("n1")[since:]
+	}
+	const isThere = " sh -c '[ $(/bin/pwd -P) = $(cd -P DIR; /bin/pwd -P) ]'"
+	for _, args := range []string{
+		"--output=DIR/o%t.gojail --error=/home/alice/e.gojail sh -c '" + findOutput + "' sh DIR/o0.gojail",
+		"--chdir=DIR --output=o%t.gojail sh -c '" + findOutput + "' sh DIR/o0.gojail",
+		"--chdir=DIR" + isThere,
+	} {
+		r, said := run("/", strings.ReplaceAll(args, "DIR", p.dir))
 		l.checkOutcome(t, p, r.Code == 0 && !strings.Contains(r.Stderr, "launch failed") && !strings.Contains(r.Stderr, "couldn't chdir"), said)
 	}
+	if at := c.Run(harness.Alice, "sh", "-c", "cd -P "+p.dir+" && pwd -P"); at.Code == 0 && l.init == "" {
+		r, said := run(p.dir, strings.ReplaceAll(isThere, "DIR", strings.TrimSpace(at.Stdout)))
+		assert.True(t, r.Code == 0 || l.explainsDirectory(said), "%s from %s: %s", l.name, p.dir, said)
+	}
+}
+
+// explainsDirectory reports whether a line says why a step runs in /tmp.
+func (l *layout) explainsDirectory(said string) bool {
+	return regexp.MustCompile(`gojail: jail "` + l.name + `" has no /\S+, from which the job was submitted: the step runs in /tmp; ask your administrator to mount ` +
+		`that directory in the jail, or give --chdir=DIR`).MatchString(said)
+}
+
+// probeAllocation is a script of salloc with steps of one job. What it prints begins with + where a task finds its
+// file, else with -.
+const probeAllocation = `
+probe() { column=$1; shift; if srun -Q "$@" | grep -q written; then echo "+$column"; else echo "-$column"; fi; }
+probe error --error=DIR/e%t.gojail sh -c 'echo written >&2; cat DIR/e0.gojail'
+probe later cat DIR/o0.gojail
+probe variables sh -c 'echo written >$TMPDIR/t.gojail && cp $TMPDIR/t.gojail $HOME/h.gojail && cat DIR/h.gojail'
+`
+
+// runAllocation runs steps in one allocation of salloc: with paths of the error file and the input, with what an
+// earlier job left, and with a directory in variables of programs, which Slurm does not open.
+func (l *layout) runAllocation(t *testing.T, c *harness.Cluster, p place) {
+	since, script := len(c.Log("n1")), probeAllocation
+	columns := map[string]bool{"error": p.isWritten(), "later": p.want == lands, "variables": p.isWritten()}
+	if !p.isWritten() { // a short task with --input= that contains %t may leave srun waiting, in Slurm alone; sbatch has the others
+		script += "probe input --input=DIR/e%t.gojail cat\n"
+		columns["input"] = false
+	}
+	r := c.Do(harness.Command{User: harness.Alice, Dir: "/", Env: []string{"TMPDIR=" + p.dir, "HOME=" + p.dir},
+		Args: []string{"salloc", "-Q", "-n1", "-wn1", "--jail=" + l.name, "sh", "-c", strings.ReplaceAll(script, "DIR", p.dir)}})
+	said := r.String() + c.Log("n1")[since:]
+	for column, want := range columns {
+		found := strings.Contains(r.Stdout, "+"+column+"\n")
+		assert.NotEqual(t, found, strings.Contains(r.Stdout, "-"+column+"\n"), "%s in %s: %s: %s", l.name, p.dir, column, said)
+		if column == "variables" && !want {
+			continue // the jail may have the directory, whatever Slurm can open there
+		}
+		assert.Equal(t, want, found, "%s in %s: %s: %s", l.name, p.dir, column, said)
+	}
+	l.checkOutcome(t, p, p.isWritten(), said)
 }
 
 // runBatch does the same with sbatch.
 func (l *layout) runBatch(t *testing.T, c *harness.Cluster, p place) {
 	since := len(c.Log("n1"))
-	job := c.Batch(harness.Alice, "#!/bin/sh\nset -- "+p.dir+"/b.gojail\n"+findOutput+"\n", "-wn1", "--jail="+l.name, "--chdir="+p.dir, "--output=b.gojail")
+	args := []string{"-wn1", "--jail=" + l.name, "--chdir=" + p.dir, "--output=b.gojail", "--error=" + p.dir + "/be.gojail"}
+	script := `#!/bin/sh
+cd /
+echo written
+echo written >&2
+echo written >"$TMPDIR/bt.gojail"
+echo written >"$HOME/bh.gojail"
+for name in b be bt bh; do
+	grep -q written DIR/$name.gojail || exit 1
+done
+`
+	if p.want == lands {
+		args = append(args, "--input=o0.gojail")
+		script += "grep -q written\n"
+	}
+	job := c.BatchEnv(harness.Alice, []string{"TMPDIR=" + p.dir, "HOME=" + p.dir}, strings.ReplaceAll(script, "DIR", p.dir), args...)
 	l.checkOutcome(t, p, job.State == "COMPLETED", job.String()+c.Log("n1")[since:])
 }
