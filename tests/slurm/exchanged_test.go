@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// exchanges are directories that lead to output of a job, and shell scripts in the root of its jail that put others in their
+// places.
+var exchanges = []struct {
+	name, tree, exchange string
+	at                   string // where the earlier output is then, in the root of the jail
+	stale                bool   // a template follows the link of its time, up to gojail reload
+}{
+	{"directory", "mkdir data/out", "mv data/out data/old; mkdir data/out", "data/old", false},
+	{"data", "mkdir data/out", "mv data data.old; mkdir -p data/out", "data.old/out", false},
+	{"link", "mkdir data/a data/b; ln -s a data/out", "ln -s b data/new; mv -T data/new data/out", "data/a", false},
+	{"toplink", "mkdir -p srv/a/out srv/b/out; rmdir data; ln -s srv/a data", "ln -s srv/b new; mv -T new data", "srv/a/out", true},
+	{"tmplink", "mkdir data/out", "mv data/out data/old; ln -s /tmp data/out", "data/old", false},
+	{"outward", "mkdir data/out", "mv data/out data/old; ln -s ../../../../../tmp data/out", "data/old", false},
+	{"gone", "mkdir data/out", "mv data/out data/old", "data/old", false},
+	{"file", "mkdir data/out", "mv data data.old; touch data", "data.old/out", false},
+}
+
+// exchangedSteps is a script of salloc: a step that writes before and after the exchange, one that is begun after it.
+const exchangedSteps = `
+srun -Q --output=/data/out/early%t.gojail sh -c 'echo first; until [ -e /home/alice/go ]; do sleep 0.05; done; echo written' &
+until [ -e /home/alice/exchanged ]; do sleep 0.05; done
+srun -Q --overlap --output=/data/out/late%t.gojail sh -c 'echo written; cat /data/out/late0.gojail >/home/alice/late'
+touch /home/alice/go /srv/jails/NAME/home/alice/go
+wait
+`
+
+// TestOutputInExchangedDirectory exchanges directories while a job runs whose output is in them. What the early step writes is where its file
+// went; a step that begins later, of the job or of another one, finds its output, or a line says why it has none.
+func TestOutputInExchangedDirectory(t *testing.T) {
+	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian"}, Config: strings.Split(strings.ReplaceAll(layoutConfig, "NAME", "debian"), "[[")[0]})
+	shell := func(script string) {
+		r := c.Root("sh", "-euc", script)
+		require.Zero(t, r.Code, r)
+	}
+	for _, row := range exchanges {
+		t.Run(row.name, func(t *testing.T) {
+			root := "/srv/jails/" + row.name
+			require.NoError(t, c.WriteConfig(strings.ReplaceAll(layoutConfig, "NAME", row.name)))
+			shell("rm -f /home/alice/exchanged /home/alice/go; " + strings.ReplaceAll(layoutTree, "NAME", row.name) + row.tree + "; chmod -R 1777 data/")
+			made := c.Gojail("n1", "init", row.name)
+			require.Zero(t, made.Code, made)
+			since := len(c.Log("n1"))
+			ended := make(chan harness.Result, 1)
+			go func() {
+				ended <- c.Do(harness.Command{User: harness.Alice, Dir: "/",
+					Args: []string{"salloc", "-Q", "-n1", "-wn1", "--jail=" + row.name, "sh", "-c", strings.ReplaceAll(exchangedSteps, "NAME", row.name)}})
+			}()
+			assert.True(t, harness.Poll(harness.Timeout, func() bool { return c.Root("grep", "-qs", "first", root+"/data/out/early0.gojail").Code == 0 }))
+			shell("cd " + root + "; " + row.exchange + "; touch /home/alice/exchanged; for d in data/ data/out/; do [ ! -d $d ] || chmod 1777 $d; done")
+			r := <-ended
+			said := r.String() + c.Log("n1")[since:]
+			assert.Equal(t, "first\nwritten\n", readFile(c, root+"/"+row.at+"/early0.gojail"), said)
+			explained := `gojail: (--output or --error: the job sees another file than Slurm at /data/out/\S+, or none: |Slurm looked for --output, )`
+			if row.stale {
+				assert.Contains(t, readFile(c, root+"/"+row.at+"/late0.gojail"), "written\n", said)
+				reload := c.Gojail("n1", "reload")
+				require.Zero(t, reload.Code, reload)
+			} else if readFile(c, root+"/home/alice/late") != "written\n" {
+				assert.Regexp(t, explained, said)
+			}
+			since = len(c.Log("n1"))
+			next := c.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail="+row.name, "--output=/data/out/next%t.gojail", "sh", "-c",
+				"echo written; cat /data/out/next0.gojail >/home/alice/next")
+			if seen := readFile(c, root+"/home/alice/next"); seen != "written\n" {
+				assert.False(t, row.stale, next)
+				assert.Regexp(t, explained, next.String()+c.Log("n1")[since:])
+			}
+			require.True(t, c.WaitIdle())
+			assert.Empty(t, c.Root("find", "/tmp/", root+"/tmp", root+"/run", root+"/dev/shm", "-name", "*.gojail").Stdout, "in a directory that no job of the jail sees")
+		})
+	}
+}
