@@ -161,17 +161,17 @@ func (l *layout) runSteps(t *testing.T, c *harness.Cluster, p place) {
 		r := c.Do(harness.Command{User: harness.Alice, Dir: dir, Args: []string{"sh", "-c", "srun -Q -wn1 --jail=" + l.name + " " + args}})
 		return r, r.String() + readFile(c, "/home/alice/e.gojail") + c.Log("n1")[since:]
 	}
-	const isThere = " sh -c '[ $(/bin/pwd -P) = $(cd -P DIR; /bin/pwd -P) ]'"
+	const isThere = " sh -c '[ $(/bin/pwd -P) = $(cd -P PLACE; /bin/pwd -P) ]'"
 	for _, args := range []string{
-		"--output=DIR/o%t.gojail --error=/home/alice/e.gojail sh -c '" + findOutput + "' sh DIR/o0.gojail",
-		"--chdir=DIR --output=o%t.gojail sh -c '" + findOutput + "' sh DIR/o0.gojail",
-		"--chdir=DIR" + isThere,
+		"--output=PLACE/o%t.gojail --error=/home/alice/e.gojail sh -c '" + findOutput + "' sh PLACE/o0.gojail",
+		"--chdir=PLACE --output=o%t.gojail sh -c '" + findOutput + "' sh PLACE/o0.gojail",
+		"--chdir=PLACE" + isThere,
 	} {
-		r, said := run("/", strings.ReplaceAll(args, "DIR", p.dir))
+		r, said := run("/", strings.ReplaceAll(args, "PLACE", p.dir))
 		l.checkOutcome(t, p, r.Code == 0 && !strings.Contains(r.Stderr, "launch failed") && !strings.Contains(r.Stderr, "couldn't chdir"), said)
 	}
 	if at := c.Run(harness.Alice, "sh", "-c", "cd -P "+p.dir+" && pwd -P"); at.Code == 0 && l.init == "" {
-		r, said := run(p.dir, strings.ReplaceAll(isThere, "DIR", strings.TrimSpace(at.Stdout)))
+		r, said := run(p.dir, strings.ReplaceAll(isThere, "PLACE", strings.TrimSpace(at.Stdout)))
 		assert.True(t, r.Code == 0 || l.explainsDirectory(said), "%s from %s: %s", l.name, p.dir, said)
 	}
 }
@@ -186,9 +186,9 @@ func (l *layout) explainsDirectory(said string) bool {
 // file, else with -.
 const probeAllocation = `
 probe() { column=$1; shift; if srun -Q "$@" | grep -q written; then echo "+$column"; else echo "-$column"; fi; }
-probe error --error=DIR/e%t.gojail sh -c 'echo written >&2; cat DIR/e0.gojail'
-probe later cat DIR/o0.gojail
-probe variables sh -c 'echo written >$TMPDIR/t.gojail && cp $TMPDIR/t.gojail $HOME/h.gojail && cat DIR/h.gojail'
+probe error --error=PLACE/e%t.gojail sh -c 'echo written >&2; cat PLACE/e0.gojail'
+probe later cat PLACE/o0.gojail
+probe variables sh -c 'echo written >$TMPDIR/t.gojail && cp PLACE/made/t.gojail $HOME/h.gojail && cat PLACE/h.gojail'
 `
 
 // runAllocation runs steps in one allocation of salloc: with paths of the error file and the input, with what an
@@ -197,11 +197,11 @@ func (l *layout) runAllocation(t *testing.T, c *harness.Cluster, p place) {
 	since, script := len(c.Log("n1")), probeAllocation
 	columns := map[string]bool{"error": p.isWritten(), "later": p.want == lands, "variables": p.isWritten()}
 	if !p.isWritten() { // a short task with --input= that contains %t may leave srun waiting, in Slurm alone; sbatch has the others
-		script += "probe input --input=DIR/e%t.gojail cat\n"
+		script += "probe input --input=PLACE/e%t.gojail cat\n"
 		columns["input"] = false
 	}
-	r := c.Do(harness.Command{User: harness.Alice, Dir: "/", Env: []string{"TMPDIR=" + p.dir, "HOME=" + p.dir},
-		Args: []string{"salloc", "-Q", "-n1", "-wn1", "--jail=" + l.name, "sh", "-c", strings.ReplaceAll(script, "DIR", p.dir)}})
+	r := c.Do(harness.Command{User: harness.Alice, Dir: "/", Env: []string{"TMPDIR=" + p.dir + "/made", "HOME=" + p.dir},
+		Args: []string{"salloc", "-Q", "-n1", "-wn1", "--jail=" + l.name, "sh", "-c", strings.ReplaceAll(script, "PLACE", p.dir)}})
 	said := r.String() + c.Log("n1")[since:]
 	for column, want := range columns {
 		found := strings.Contains(r.Stdout, "+"+column+"\n")
@@ -225,13 +225,13 @@ echo written >&2
 echo written >"$TMPDIR/bt.gojail"
 echo written >"$HOME/bh.gojail"
 for name in b be bt bh; do
-	grep -q written DIR/$name.gojail || exit 1
+	grep -q written PLACE/$name.gojail || exit 1
 done
 `
 	if p.want == lands {
 		args = append(args, "--input=o0.gojail")
 		script += "grep -q written\n"
 	}
-	job := c.BatchEnv(harness.Alice, []string{"TMPDIR=" + p.dir, "HOME=" + p.dir}, strings.ReplaceAll(script, "DIR", p.dir), args...)
+	job := c.BatchEnv(harness.Alice, []string{"TMPDIR=" + p.dir, "HOME=" + p.dir}, strings.ReplaceAll(script, "PLACE", p.dir), args...)
 	l.checkOutcome(t, p, job.State == "COMPLETED", job.String()+c.Log("n1")[since:])
 }
