@@ -21,9 +21,9 @@ import (
 // one still more, now and then loses seconds, and a real Slurm then answers differently.
 const secondTries = 2
 
-// patience is how long a command may print nothing: each test prints when it begins and when it ends, and none takes as long. What
-// hangs is a failure, whatever time is left.
-var patience = 10 * time.Minute
+// patience is how long a command may print nothing: each test prints when it begins and when it ends, and none takes as long, nor does an
+// emulated machine to its first test on a busy one. What hangs is a failure, whatever time is left.
+var patience = 20 * time.Minute
 
 // mayRunAgain matches the packages whose tests start a Slurm or a VM. Only they have a second try, but for those that hunt races: what
 // escapes once in ten has escaped.
