@@ -99,7 +99,7 @@ func testPackage(ctx context.Context, release, pattern, name, dir string) (passe
 func runGuest(ctx context.Context, output io.Writer, o vm.Options) (r vm.Result, err error) {
 	for attempt := 1; ; attempt++ {
 		var out bytes.Buffer
-		o.Output = &out
+		o.Output = io.MultiWriter(&out, &progress{to: os.Stdout})
 		r, err = vm.Run(ctx, o)
 		if err == nil || attempt == 2 || ctx.Err() != nil || !emulatorEnded.MatchString(err.Error()) {
 			output.Write(out.Bytes())
@@ -108,6 +108,26 @@ func runGuest(ctx context.Context, output io.Writer, o vm.Options) (r vm.Result,
 		why, _, _ := strings.Cut(err.Error(), "\n")
 		fmt.Fprintf(output, "guest started once more: %s\n", why)
 		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+// progress names each test that begins in the guest, whose output comes at its end.
+type progress struct {
+	to   io.Writer
+	line []byte // the part of a line that has come
+}
+
+func (p *progress) Write(text []byte) (int, error) {
+	p.line = append(p.line, text...)
+	for {
+		line, rest, found := bytes.Cut(p.line, []byte("\n"))
+		if !found {
+			return len(text), nil
+		}
+		p.line = rest
+		if _, name, begins := bytes.Cut(line, []byte("=== RUN   ")); begins && !bytes.Contains(name, []byte("/")) {
+			fmt.Fprintf(p.to, "in the guest: %s\n", name)
+		}
 	}
 }
 
