@@ -22,9 +22,9 @@ import (
 const spareName = `spare\.([12]?[0-9]|3[01])`
 
 // notOurs are the lines of an inventory that jobs do change: what slurmd keeps
-// (sockets of a slurmstepd that was killed, too), and spares, which onlySpares judges.
+// (sockets of a slurmstepd that was killed, too), and spares and trash, which requireOnlySpares judges.
 var notOurs = regexp.MustCompile(`/cred_state|hwloc_topo|/var/spool/slurmd/(n[12])/n[12]_\d+\.\d+$` +
-	`|^file /var/lib/gojail/n[12]/jobs/` + spareName + `(/tmp)?$`)
+	`|^file /var/lib/gojail/n[12]/jobs/(` + spareName + `(/tmp)?|\.trash)$`)
 
 // deadline matches the rest of the deadline when a zygote was started.
 var deadline = regexp.MustCompile(` deadline=\d+`)

@@ -144,7 +144,10 @@ func TestSummaryWithoutSlurmdbd(t *testing.T) {
 func TestNetworkOfAJobIsTold(t *testing.T) {
 	c := sharedCluster(t)
 	config := c.Path("/etc/gojail/network.toml")
-	t.Cleanup(func() { os.Remove(config) })
+	t.Cleanup(func() {
+		os.Remove(config)
+		c.Root("rm", "-rf", "/run/gojail/n1/net")
+	})
 	require.NoError(t, os.WriteFile(config, []byte("[[policy]]\nname = \"p\"\nnic = { pf = [\"nosuch0\"] }\nvfs = 1\n[[pool]]\nname = \"a\"\nsubnet = \"10.1.0.0/24\"\nnodes = \"n[1-2]\"\nper_node = 1\n"+
 		"[[rail]]\nname = \"r\"\npolicy = \"p\"\npools = [\"a\"]\n"), 0o644))
 	r := c.Root("sh", "-ec", `cd /run/gojail/n1; mkdir -p -m 700 net net/vf net/jobs jobs/9077
