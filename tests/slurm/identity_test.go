@@ -32,7 +32,7 @@ var identities = map[string]string{
 // ownIdentity makes a jail "own" whose tree comes from another machine, and has that machine's files.
 func ownIdentity(t *testing.T, c *harness.Cluster, keys string) {
 	t.Helper()
-	r := c.Root("sh", "-c", `cd /srv/jails && rm -rf own && cp -al debian own && rm -rf own/etc own/var && cp -a debian/etc debian/var own &&
+	r := c.Root("sh", "-c", `{ [ -s /etc/machine-id ] || tr -d - </proc/sys/kernel/random/boot_id >/etc/machine-id; } && cd /srv/jails && rm -rf own && cp -al debian own && rm -rf own/etc own/var && cp -a debian/etc debian/var own &&
 mkdir -p own/var/lib/dbus /var/lib/dbus && ln -sf /etc/machine-id /var/lib/dbus/machine-id && printf efgh >/etc/hostid && cd own && rm -f etc/machine-id && echo `+builderID+` | tee etc/machine-id >var/lib/dbus/machine-id &&
 printf abcd >etc/hostid && echo builder >etc/hostname`)
 	require.Zero(t, r.Code, r)
