@@ -105,14 +105,7 @@ func TestOddNodes(t *testing.T) {
 		require.NotEqual(t, whole, text, change)
 		n, err := readNodesText(strings.NewReader(printNode("n0", "", "", "") + text + printNode("n2", "", "", "")))
 		require.NoError(t, err, change)
-		got, others := "", 0
-		for _, node := range n.List {
-			if node.Name == "n1" {
-				got = fmt.Sprint(node.State, " ", node.Partitions, " ", node.CPUs, " ", node.CPUsAllocated)
-			} else {
-				others++
-			}
-		}
+		got, others := describeN1(n.List)
 		assert.Equal(t, want, got, change)
 		assert.Equal(t, 2, others, change)
 		assert.Equal(t, 1, n.Odd.Count, "%q %s", change, n.Odd.First)
@@ -131,6 +124,18 @@ func TestOddNodes(t *testing.T) {
 	}
 	_, err := readRecord(printNode("n2", "", "", "")+whole, "n1")
 	assert.ErrorContains(t, err, "did not show the node n1", "a text of another node's")
+}
+
+// describeN1 returns what a test changes of the node n1, "" if it is not in the list, and the number of other nodes.
+func describeN1(list []Node) (got string, others int) {
+	for _, node := range list {
+		if node.Name == "n1" {
+			got = fmt.Sprint(node.State, " ", node.Partitions, " ", node.CPUs, " ", node.CPUsAllocated)
+		} else {
+			others++
+		}
+	}
+	return got, others
 }
 
 // huge is a number that fits into nothing.
@@ -161,14 +166,7 @@ func TestOddNodesJSON(t *testing.T) {
 		text := strings.Replace(whole, change[0], change[1], 1)
 		n, err := readNodesJSON(strings.NewReader(`{"nodes":[` + strings.Replace(whole, "n1", "n0", 1) + "," + text + "," + strings.Replace(whole, "n1", "n2", 1) + `]}`))
 		require.NoError(t, err, change)
-		got, others := "", 0
-		for _, node := range n.List {
-			if node.Name == "n1" {
-				got = fmt.Sprint(node.State, " ", node.Partitions, " ", node.CPUs, " ", node.CPUsAllocated)
-			} else {
-				others++
-			}
-		}
+		got, others := describeN1(n.List)
 		want, good := strings.CutPrefix(want, "+")
 		assert.Equal(t, want, got, change)
 		assert.Equal(t, 2, others, change)

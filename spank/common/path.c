@@ -51,6 +51,23 @@ bool find_in_list(const char *list, const char *name, char *path, size_t size)
 	return false;
 }
 
+bool is_on(int fd, long kind)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == kind;
+}
+
+void read_path(int fd, char *path, size_t size)
+{
+	char link[32];
+	ssize_t length;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	length = readlink(link, path, size - 1);
+	path[length < 0 ? 0 : length] = '\0';
+}
+
 bool is_same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;

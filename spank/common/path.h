@@ -93,6 +93,12 @@ static inline int attach_mount_at(int tree, const char *path)
 /* Writes the first path of an executable file of that name in a list of directories, such as PATH, as a shell finds it. Reports whether there is one. */
 bool find_in_list(const char *list, const char *name, char *path, size_t size);
 
+/* Reports whether an open file is on a file system of that kind (linux/magic.h). */
+bool is_on(int fd, long kind);
+
+/* Writes the path of a descriptor's file as this process's /proc has it, "" if there is no fitting /proc. */
+void read_path(int fd, char *path, size_t size);
+
 /* Reports whether both describe one file. */
 bool is_same_file(const struct stat *a, const struct stat *b);
 

@@ -11,16 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
-
-/* Reports whether an open file is on a file system of that kind. */
-static bool is_on(int fd, long kind)
-{
-	struct statfs fs;
-
-	return fstatfs(fd, &fs) == 0 && fs.f_type == kind;
-}
 
 /* Reports whether a file is a terminal of the job's own, whose /dev/pts no other job has. One of the node's would be opened to other users. */
 static bool is_jobs_terminal(int root, const struct stat *st)
@@ -47,13 +38,10 @@ static void reopen_file(int root, int fd, const struct stat *st)
 	int flags = fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND | O_NONBLOCK);
 	char link[32], path[PATH_MAX];
 	struct stat there;
-	ssize_t length;
 
 	if ((flags & O_ACCMODE) != O_RDONLY && !(flags & O_APPEND))
 		return;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	length = readlink(link, path, sizeof(path) - 1);
-	path[length < 0 ? 0 : length] = '\0';
+	read_path(fd, path, sizeof(path));
 	scoped_fd at = path[0] == '/' ? open_in_root(root, path, RESOLVE_NO_SYMLINKS) : -1;
 	if (at < 0 || fstat(at, &there) < 0 || !is_same_file(&there, st))
 		return;

@@ -73,7 +73,7 @@ static int clone_mounts(const struct gojail_tree *trees, uint32_t count, const c
 		if (!(trees[i].flags & GOJAIL_TREE_EXACT) || is_system_path(trees[i].destination))
 			continue;
 		paths[*found] = trees[i].destination;
-		copies[(*found)++] = k_open_tree(trees[i].fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+		copies[(*found)++] = clone_mount(trees[i].fd);
 	}
 	for (int i = 0; i < *found; i++)
 		if (copies[i] < 0 || k_mount_setattr(copies[i], i == PTS ? attributes : attributes | MOUNT_ATTR_NODEV) < 0)

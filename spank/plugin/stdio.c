@@ -153,23 +153,10 @@ static bool is_shown(int fd, const struct stat *st, int root, const char *path)
 	return true;
 }
 
-/* Writes the path of a descriptor's file in the stage, "" if the jail has no fitting /proc. */
-static void read_path(int fd, char *path, size_t size)
-{
-	char link[32];
-	ssize_t length;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	length = readlink(link, path, size - 1);
-	path[length < 0 ? 0 : length] = '\0';
-}
-
 /* Reports whether a file is on an overlay, where it has other numbers than in its layers, and others again in a second mount of these. */
 static bool is_on_overlay(int fd)
 {
-	struct statfs fs;
-
-	return fstatfs(fd, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC;
+	return is_on(fd, OVERLAYFS_SUPER_MAGIC);
 }
 
 /*
@@ -223,11 +210,9 @@ static int check_file(int stage, int root, int fd, const struct stat *st, const 
 /* Reports whether a FIFO is a pipe, which has no path: those of the kernel's are all on one file system. */
 static bool is_pipe(int fd, const struct stat *st, dev_t *pipes)
 {
-	struct statfs fs;
-
 	if (*pipes && st->st_dev == *pipes)
 		return true;
-	if (fstatfs(fd, &fs) < 0 || fs.f_type != PIPEFS_MAGIC)
+	if (!is_on(fd, PIPEFS_MAGIC))
 		return false;
 	*pipes = st->st_dev;
 	return true;
