@@ -89,18 +89,31 @@ static int find_sibling(int job, const char *jail, struct record *sibling)
 	return found;
 }
 
-/* Adds what another sandbox of the job, in that mount namespace, has where the jail plans mounts of which a job has one. */
-static int add_shared_trees(const struct jail *jail, int mnt, struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
+/*
+ * Adds a mount that another sandbox of the job has, from that sandbox's stage: its paths are gojail's own, while the owner of the jail's root
+ * can rename a directory with a mount, and a path there leads to something else. The stage's has no exec. Returns 0, or -1 with errno.
+ */
+static int add_shared_tree(int stage, const char *path, uint64_t attributes, struct gojail_request *request, struct gojail_tree *trees,
+			   struct fault *fault)
+{
+	int tree = visit_clone_mount(stage, path);
+
+	if (tree >= 0 && k_mount_permit(tree, MOUNT_ATTR_NOEXEC & ~attributes) < 0)
+		close_fd(&tree);
+	return add_tree(trees, &request->ntrees, tree, path, 0, fault);
+}
+
+/* Adds what another sandbox of the job, with that stage, has where the jail plans mounts of which a job has one. */
+static int add_shared_trees(const struct jail *jail, int stage, struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
 {
 	int result = 0;
 
 	request->flags |= GOJAIL_REQUEST_SHARED;
 	for (uint32_t i = 0; i < jail->nmounts && result == 0; i++)
 		if (jail->mounts[i].how & GOJAIL_MOUNT_JOB)
-			result = add_tree(trees, &request->ntrees, visit_clone_mount(mnt, jail->mounts[i].destination),
-					  jail->mounts[i].destination, 0, fault);
+			result = add_shared_tree(stage, jail->mounts[i].destination, jail->mounts[i].attributes, request, trees, fault);
 	if (result == 0 && jail->tmp.path[0])
-		result = add_tree(trees, &request->ntrees, visit_clone_mount(mnt, jail->tmp.path), jail->tmp.path, 0, fault);
+		result = add_shared_tree(stage, jail->tmp.path, jail->tmp.attributes, request, trees, fault);
 	return result == 0 ? 0 : fault_set(fault, "cannot share the job's /dev/shm and /tmp with its other sandbox: %s", strerror(errno));
 }
 
@@ -142,11 +155,11 @@ int collect_job_mounts(const struct node *node, const struct site *site, const s
 	const struct scratch_part tmp = {SCRATCH_TMP, jail->quota, jail->tmp.attributes};
 	uint32_t *count = &request->ntrees;
 	struct record sibling;
-	scoped_fd process = find_sibling(job, NULL, &sibling) == 0 ? record_open_proc(&sibling) : -1;
-	scoped_fd mnt = open_namespace(process, "mnt");
+	scoped_fd process = find_sibling(job, NULL, &sibling) == 0 ? record_open_pidfd(&sibling) : -1;
+	scoped_fd stage = process < 0 ? -1 : record_get_fd(&sibling, process, GOJAIL_STAGE_FD);
 
-	if (mnt >= 0) {
-		if (add_shared_trees(jail, mnt, request, trees, fault) < 0 ||
+	if (stage >= 0) {
+		if (add_shared_trees(jail, stage, request, trees, fault) < 0 ||
 		    (jail->quota && scratch_limit(spec->job, job, jail->quota, fault) < 0))
 			return -1;
 	} else if (jail->tmp.path[0] &&

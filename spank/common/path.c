@@ -58,6 +58,15 @@ bool is_on(int fd, long kind)
 	return fstatfs(fd, &fs) == 0 && fs.f_type == kind;
 }
 
+uint64_t read_mount_id(int fd)
+{
+	struct statx about = {0};
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &about) < 0 || !(about.stx_mask & STATX_MNT_ID))
+		return 0;
+	return about.stx_mnt_id;
+}
+
 void read_path(int fd, char *path, size_t size)
 {
 	char link[32];

@@ -96,6 +96,9 @@ bool find_in_list(const char *list, const char *name, char *path, size_t size);
 /* Reports whether an open file is on a file system of that kind (linux/magic.h). */
 bool is_on(int fd, long kind);
 
+/* Returns the id of the mount that an open file lies on, as in proc_pid_mountinfo(5), or 0. STATX_MNT_ID: Linux 5.8. */
+uint64_t read_mount_id(int fd);
+
 /* Writes the path of a descriptor's file as this process's /proc has it, "" if there is no fitting /proc. */
 void read_path(int fd, char *path, size_t size);
 

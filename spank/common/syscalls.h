@@ -58,6 +58,14 @@ static inline int k_mount_setattr(int tree, uint64_t set)
 			    sizeof(attr));
 }
 
+/* Clears attributes of a detached mount, and of none below it. */
+static inline int k_mount_permit(int tree, uint64_t clear)
+{
+	struct mount_attr attr = {.attr_clr = clear};
+
+	return (int)syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attr, sizeof(attr));
+}
+
 /* Maps the ids of a detached tree by a user namespace. Linux 5.12; not all file systems can. */
 static inline int k_map_ids(int tree, int namespace)
 {

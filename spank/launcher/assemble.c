@@ -18,6 +18,39 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/*
+ * Ids of the mounts that are the job's own, as of /tmp: the owner of the jail's root can rename the directory with one, and a path then leads
+ * to something else.
+ */
+static uint64_t own[8];
+static size_t nown;
+
+/* Remembers an open mount as one of the job's own. Returns 0, or -1 with a fault. */
+static int remember_own(int mount, const char *path, struct fault *fault)
+{
+	if (nown < sizeof(own) / sizeof(own[0]) && (own[nown] = read_mount_id(mount))) {
+		nown++;
+		return 0;
+	}
+	return fault_set(fault, "cannot find out which mount is %s in the jail: %s", path, strerror(errno));
+}
+
+/* Reports whether a job has a mount of its own at a path. */
+static bool is_own_path(const char *path)
+{
+	return strcmp(path, "/tmp") == 0 || strcmp(path, "/dev/shm") == 0 || strcmp(path, "/dev/pts") == 0;
+}
+
+bool is_own_mount(int fd)
+{
+	uint64_t id = read_mount_id(fd);
+
+	for (size_t i = 0; i < nown && id; i++)
+		if (own[i] == id)
+			return true;
+	return false;
+}
+
 /* Attaches a new file system to a directory, and closes the directory. Returns the root of the new one, or -1 with a fault. */
 static int mount_at(int at, const struct gojail_mount *mount, const char *path, struct fault *fault)
 {
@@ -80,7 +113,7 @@ static int attach_tree(const struct gojail_request *request, const struct gojail
 {
 	scoped_fd at = tree->flags & GOJAIL_TREE_ALONE ? make_lone_target(request, tree->destination, fault) : open_target(tree, fault);
 
-	if (at < 0)
+	if (at < 0 || (is_own_path(tree->destination) && remember_own(tree->fd, tree->destination, fault) < 0))
 		return -1;
 	if (k_move_mount(tree->fd, at) < 0)
 		return fault_set(fault, "cannot mount on %s in the jail: %s%s", tree->destination, strerror(errno),
@@ -178,7 +211,9 @@ static int mount_in_template(const struct gojail_mount *mount, struct opened *in
 	if (mount->how & GOJAIL_MOUNT_MKDIR)
 		mkdirat(in->fd, name, 0755);
 	scoped_fd made = mount_at(openat(in->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), mount, mount->destination, fault);
-	return made < 0 ? -1 : 0;
+	if (made < 0)
+		return -1;
+	return is_own_path(mount->destination) ? remember_own(made, mount->destination, fault) : 0;
 }
 
 /* Mounts in their order what any sandbox of the jail has of its own, whatever the job is. Returns 0, or -1 with a fault. */
@@ -256,7 +291,7 @@ int finish_assembly(const struct gojail_request *request, const struct gojail_tr
 		if (!(mount->how & GOJAIL_MOUNT_JOB) || (request->flags & GOJAIL_REQUEST_SHARED))
 			continue;
 		scoped_fd made = mount_in_root(mount, mount->destination, fault);
-		if (made < 0)
+		if (made < 0 || remember_own(made, mount->destination, fault) < 0)
 			return -1;
 	}
 	for (uint32_t i = 0; i < request->ntrees; i++)

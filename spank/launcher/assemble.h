@@ -7,6 +7,8 @@
 
 #include "gojail.h"
 
+#include <stdbool.h>
+
 /* Trees with these flags are not attached: namespaces, and the root, which is attached first. */
 #define ASSEMBLE_NO_MOUNT (GOJAIL_TREE_NET | GOJAIL_TREE_NS | GOJAIL_TREE_USER | GOJAIL_TREE_ROOT | GOJAIL_TREE_UPPER)
 
@@ -25,5 +27,8 @@ int check_begun(const struct gojail_request *request, struct fault *fault);
 
 /* Adds what depends on the job: the host name, /tmp and /dev/shm, and the trees. Returns 0, or -1 with a fault. */
 int finish_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
+
+/* Reports whether an open file lies on the job's own /tmp, /dev/shm or /dev/pts, as this process mounted them. */
+bool is_own_mount(int fd);
 
 #endif

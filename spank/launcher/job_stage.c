@@ -4,6 +4,7 @@
 #include "common/fd.h"
 #include "common/path.h"
 #include "common/syscalls.h"
+#include "launcher/assemble.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,43 +33,53 @@ enum { TMP,
        PTS,
        OWN }; /* those that must be there */
 
-/* Reports whether two open directories lie on one mount. */
-static bool is_same_mount(int a, int b)
+/*
+ * Opens a place at which the job has a mount of its own, wherever links of the jail lead: /tmp may be one to /var/tmp. Returns -1 with a
+ * fault where another mount is there by now: the stage would show each job files that others see, too.
+ */
+static int open_own(int root, const char *path, uint64_t resolve, struct fault *fault)
 {
-	struct statx one = {0}, other = {0};
+	int at = open_in_root(root, path, resolve);
 
-	return statx(a, "", AT_EMPTY_PATH, STATX_MNT_ID, &one) == 0 && statx(b, "", AT_EMPTY_PATH, STATX_MNT_ID, &other) == 0 &&
-	       (one.stx_mask & other.stx_mask & STATX_MNT_ID) && one.stx_mnt_id == other.stx_mnt_id;
+	if (at >= 0 && is_own_mount(at))
+		return at;
+	fault_set(fault, "%s of the jail is not what was mounted there%s%s; did somebody rename it in the jail's root? Try again", path, at < 0 ? ": " : "",
+		  at < 0 ? strerror(errno) : "");
+	close_fd(&at);
+	return -1;
 }
 
 /*
- * Clones what every job has of its own, wherever links of the jail have it: /tmp may be one to /var/tmp, or the other way round, and the
- * stage has it at both paths then. Nothing outlives the job there, so that links lead to no file of others.
+ * Clones what every job has of its own, also where /var/tmp of the jail leads to that. Nothing outlives the job there, so that links
+ * lead to no file of others. Returns 0, or -1 with a fault.
  */
-static void clone_own_mounts(const char **paths, int *copies, int *found)
+static int clone_own_mounts(const char **paths, int *copies, int *found, struct fault *fault)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	scoped_fd tmp = open_in_root(root, paths[TMP], 0), shm = open_in_root(root, paths[SHM], 0);
-	scoped_fd pts = open_in_root(root, paths[PTS], RESOLVE_NO_SYMLINKS), other = open_in_root(root, "/var/tmp", 0);
+	scoped_fd other = open_in_root(root, "/var/tmp", 0);
 
-	copies[TMP] = clone_mount(tmp);
-	copies[SHM] = clone_mount(shm);
-	copies[PTS] = clone_mount(pts);
-	if (other >= 0 && (is_same_mount(other, tmp) || is_same_mount(other, shm))) {
+	for (int i = 0; i < OWN; i++) {
+		scoped_fd at = open_own(root, paths[i], i == PTS ? RESOLVE_NO_SYMLINKS : 0, fault);
+
+		copies[i] = clone_mount(at);
+	}
+	if (other >= 0 && is_own_mount(other)) {
 		paths[*found] = "/var/tmp";
 		copies[(*found)++] = clone_mount(other);
 	}
+	return fault->text[0] ? -1 : 0;
 }
 
 /*
  * Clones the job's mounts for the stage, without exec: root must not load a library from there, whatever path the node's
- * ld.so.conf has. Returns 0, or -1 with errno.
+ * ld.so.conf has. Returns 0, or -1 with a fault or errno.
  */
-static int clone_mounts(const struct gojail_tree *trees, uint32_t count, const char **paths, int *copies, int *found)
+static int clone_mounts(const struct gojail_tree *trees, uint32_t count, const char **paths, int *copies, int *found, struct fault *fault)
 {
 	const uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
 
-	clone_own_mounts(paths, copies, found);
+	if (clone_own_mounts(paths, copies, found, fault) < 0)
+		return -1;
 	for (uint32_t i = 0; i < count; i++) {
 		if (!(trees[i].flags & GOJAIL_TREE_EXACT) || is_system_path(trees[i].destination))
 			continue;
@@ -87,7 +98,7 @@ int make_job_stage(int proc, const struct gojail_tree *trees, uint32_t count, st
 	int copies[OWN + 1 + GOJAIL_TREES_MAX], found = OWN, made = -1;
 	scoped_fd jail = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
 
-	if (clone_mounts(trees, count, paths, copies, &found) == 0 && jail >= 0 && setns(GOJAIL_STAGE_FD, CLONE_NEWNS) == 0 && unshare(CLONE_NEWNS) == 0) {
+	if (clone_mounts(trees, count, paths, copies, &found, fault) == 0 && jail >= 0 && setns(GOJAIL_STAGE_FD, CLONE_NEWNS) == 0 && unshare(CLONE_NEWNS) == 0) {
 		int missing = 0;
 
 		/* A user's mount may be where the stage has nothing. */

@@ -120,17 +120,15 @@ static enum place locate_mount(int table, uint64_t id)
 	return OF_NODE;
 }
 
-/* Finds where a file, or a FIFO with a path, lies. STATX_MNT_ID: Linux 5.8. */
+/* Finds where a file, or a FIFO with a path, lies. */
 static enum place locate_file(int stage, int fd)
 {
-	struct statx about = {0};
 	enum place place = OF_OTHERS;
+	uint64_t id = read_mount_id(fd);
 
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &about) < 0 || !(about.stx_mask & STATX_MNT_ID))
-		return OF_OTHERS;
 	/* A mount that goes, of an automounter, shifts the text while it is read. */
-	for (int tries = 0; tries < 3 && place != OF_JOB; tries++)
-		place = locate_mount(stage, about.stx_mnt_id);
+	for (int tries = 0; id && tries < 3 && place != OF_JOB; tries++)
+		place = locate_mount(stage, id);
 	return place;
 }
 

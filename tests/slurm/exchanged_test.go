@@ -84,3 +84,41 @@ func TestOutputInExchangedDirectory(t *testing.T) {
 		})
 	}
 }
+
+// TestSecondSandboxHasTheJobsTmp exchanges /tmp and /dev of a jail's root, or makes them links, before a job gets a second sandbox by --jail-mount,
+// in which its steps find what they left in /tmp and /dev/shm in the first.
+func TestSecondSandboxHasTheJobsTmp(t *testing.T) {
+	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian"}, Config: strings.Split(strings.ReplaceAll(layoutConfig, "NAME", "debian"), "[[")[0]})
+	for _, row := range []struct{ name, tree, exchange string }{
+		{"same", "", "true"},
+		{"link", "rmdir tmp; ln -s var/tmp tmp", "true"},
+		{"directory", "", "mv tmp tmp.old; mkdir -m 1777 tmp"},
+		{"todata", "", "mv tmp tmp.old; mkdir -m 1777 data/tmp; ln -s data/tmp tmp"},
+		{"fromlink", "rmdir tmp; ln -s var/tmp tmp", "ln -s data/tmp new; mkdir -m 1777 data/tmp; mv -T new tmp"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			config := strings.ReplaceAll(layoutConfig, "NAME", row.name)
+			require.NoError(t, c.WriteConfig(config+"[[jail."+row.name+".user_mounts]]\nsource = \"/home\"\n"))
+			r := c.Root("sh", "-euc", "rm -f /home/alice/exchanged /home/alice/left; "+strings.ReplaceAll(layoutTree, "NAME", row.name)+row.tree)
+			require.Zero(t, r.Code, r)
+			made := c.Gojail("n1", "init", row.name)
+			require.Zero(t, made.Code, made)
+			const script = `
+srun -Q sh -c 'for dir in /tmp /dev/shm; do echo "$dir" >$dir/whose; done; echo "#!/bin/sh
+echo runs" >/tmp/program; chmod +x /tmp/program'
+touch /home/alice/left; until [ -e /home/alice/exchanged ]; do sleep 0.05; done
+srun -Q --jail-mount=/home/alice:/srv sh -c 'cat /tmp/whose /dev/shm/whose; /tmp/program'
+`
+			ended := make(chan harness.Result, 1)
+			go func() {
+				ended <- c.Do(harness.Command{User: harness.Alice, Dir: "/", Args: []string{"salloc", "-Q", "-n1", "-wn1", "--jail=" + row.name, "sh", "-c", script}})
+			}()
+			assert.True(t, harness.Poll(harness.Timeout, func() bool { return c.Root("test", "-e", "/home/alice/left").Code == 0 }))
+			r = c.Root("sh", "-euc", "cd /srv/jails/"+row.name+"; "+row.exchange+"; touch /home/alice/exchanged")
+			assert.Zero(t, r.Code, r)
+			requireOutput(t, "/tmp\n/dev/shm\nruns", <-ended)
+			r = c.Root("find", "/srv/jails/"+row.name+"/", "-name", "whose")
+			assert.Empty(t, r.Stdout, "in the jail's root: %s", r)
+		})
+	}
+}
