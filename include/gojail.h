@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#define GOJAIL_VERSION 16 /* raised with each change of what this file or docs/state.md describes */
+#define GOJAIL_VERSION 17 /* raised with each change of what this file or docs/state.md describes */
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */
@@ -106,7 +106,7 @@
 
 /*
  * Sources of the empty tmpfs below mounts of a stage. What is mounted on one, or further up, is of the jail's or the job's; or of the node's, as
- * are the mounts without any.
+ * are the mounts without any. The first may be followed by ":LINK=TARGET" for each symbolic link in the stage's / that leads there.
  */
 #define GOJAIL_STAGE_DATA "gojail-data"
 #define GOJAIL_STAGE_NODE "gojail-node"

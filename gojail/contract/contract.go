@@ -9,7 +9,7 @@ import (
 
 // Limits of the C contract (include/gojail.h); contract_test.go compares them.
 const (
-	Version  = 16
+	Version  = 17
 	NameMax  = 64
 	PathMax  = 1024
 	TextMax  = 1024

@@ -196,10 +196,20 @@ func isWritableOverlay(m specs.Mount) bool {
 	return slices.ContainsFunc(m.Options, func(o string) bool { return strings.HasPrefix(o, "upperdir=") })
 }
 
+// linksMax limits the length of all links, since the source of a mount has 255 bytes at most (fsconfig(2)).
+const linksMax = 240 - len(contract.StageData)
+
 // planDataLinks returns the jail's symlinks, such as /home -> /data/home, that lead into a data
-// directory or a job's own. Elsewhere they would lead to the node's files.
+// directory or a job's own. Elsewhere they would lead to the node's files. Links that a mark cannot name are left out: Slurm finds no file there.
 func planDataLinks(c *config.Config, facts *node.HostFacts, dirs []dataDir) []Link {
 	var links []Link
+	room := linksMax
+	add := func(path, to string) {
+		if size := len(path) + len(to) + len(":="); size <= room && !strings.ContainsAny(path+to, " \t\n\\#:=,") {
+			links = append(links, Link{path, to})
+			room -= size
+		}
+	}
 	needed := findNeeded(c, facts)
 	for _, top := range facts.JailTop {
 		path := "/" + top.Name
@@ -209,10 +219,10 @@ func planDataLinks(c *config.Config, facts *node.HostFacts, dirs []dataDir) []Li
 			continue
 		}
 		if to := findInStage(dirs, top.Real); to != "" {
-			links = append(links, Link{path, to})
+			add(path, to)
 		} else if isJobsPath(facts, top.Real) {
 			tmp := dataDir{"/tmp", resolveTop(facts, "/tmp")}
-			links = append(links, Link{path, findInStage([]dataDir{tmp, {"/dev/shm", "/dev/shm"}}, top.Real)})
+			add(path, findInStage([]dataDir{tmp, {"/dev/shm", "/dev/shm"}}, top.Real))
 		}
 	}
 	return links

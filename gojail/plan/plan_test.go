@@ -220,7 +220,7 @@ func TestPlanStage(t *testing.T) {
 /tmp tmpfs gojail-data ro,mode=1777,size=4k,nosuid,nodev,noexec
 /dev/shm tmpfs gojail-data ro,mode=1777,size=4k,nosuid,nodev,noexec
 /data tmpfs gojail-data ro,mode=1777,size=4k,nosuid,nodev,noexec
-/home tmpfs gojail-data ro,mode=1777,size=4k,nosuid,nodev,noexec
+/home tmpfs gojail-data:/users=/home/users ro,mode=1777,size=4k,nosuid,nodev,noexec
 /scratch tmpfs gojail-data ro,mode=1777,size=4k,nosuid,nodev,noexec
 /var/tmp tmpfs gojail-data ro,mode=1777,size=4k,nosuid,nodev,noexec
 /data bind /srv/jails/debian/data rbind,nosuid,nodev,noexec

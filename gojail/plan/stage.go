@@ -45,9 +45,10 @@ func Stage(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, erro
 	if err != nil {
 		return nil, err
 	}
-	v.Data = append(v.Data, mark("/dev/shm", contract.StageData))
+	links := planDataLinks(c, facts, data)
+	v.Data = append(v.Data, markData("/dev/shm", links))
 	for _, dir := range data {
-		v.Data = append(v.Data, mark(dir.Stage, contract.StageData))
+		v.Data = append(v.Data, markData(dir.Stage, links))
 	}
 	v.Data = append(v.Data, planVarTmp(facts)...)
 	for _, m := range planDataMounts(c, j, facts, data) {
@@ -59,8 +60,8 @@ func Stage(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, erro
 			v.Foreign = append(v.Foreign, mark(dir, contract.StageNode), Bind(dir, "rbind", "ro", "nosuid", "nodev"))
 		}
 	}
-	v.Spec.Mounts = append(v.Spec.Mounts, mark("/tmp", contract.StageData))
-	v.Links = append(v.Links, planDataLinks(c, facts, data)...)
+	v.Spec.Mounts = append(v.Spec.Mounts, markData("/tmp", links))
+	v.Links = append(v.Links, links...)
 	return v, nil
 }
 
@@ -70,6 +71,18 @@ func mark(dir, whose string) specs.Mount {
 	m := Tmpfs(dir, "ro", "mode=1777", "size=4k", "nosuid", "nodev", "noexec")
 	m.Source = whose
 	return m
+}
+
+// markData plans the mark of a directory with data of the jail or the job. Its source names the links that lead there: a file that Slurm opened by
+// one has a path without it, so the plugin checks where the jail's link leads by then.
+func markData(dir string, links []Link) specs.Mount {
+	whose := contract.StageData
+	for _, l := range links {
+		if config.Under(l.Target, dir) || config.Under(dir, l.Target) {
+			whose += ":" + l.Path + "=" + l.Target
+		}
+	}
+	return mark(dir, whose)
 }
 
 // TrustedPaths returns the host's paths that slurmstepd, which is root, still uses in the stage: the

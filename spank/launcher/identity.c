@@ -6,12 +6,15 @@
 
 #include "gojail.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 /* Reads the attributes of a file from the storage, not from the node's caches. Returns 0, or -1 with errno. */
 static int read_attributes(int dir, const char *name, int flags, struct statx *about)
@@ -50,19 +53,76 @@ static int add_version(int root, const struct statx *directory, char *text, size
 	return 0;
 }
 
-int identity_read(const char *path, char *text, size_t size)
+#define SETTLED_S 2      /* more than the resolution of times on any file system */
+#define ENTRIES_MAX 4096 /* as TopMax in gojail/node/tops.go: further ones are not looked at there, either */
+
+/* Returns a hash (FNV-1a) of a symbolic link, or 0. */
+static uint64_t hash_link(int root, const char *name)
 {
+	char text[NAME_MAX + 1 + PATH_MAX];
+	size_t used = strlen(name) + 1;
+	uint64_t hash = 14695981039346656037u;
+	ssize_t length;
+
+	memcpy(text, name, used);
+	length = readlinkat(root, name, text + used, sizeof(text) - used);
+	for (size_t i = 0; length >= 0 && i < used + (size_t)length; i++)
+		hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
+	return length < 0 ? 0 : hash;
+}
+
+/* Returns a hash of the symbolic links of a directory, in whatever order it has them. */
+static uint64_t hash_links(int root)
+{
+	int copy = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), count = 0;
+	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	uint64_t hash = 0;
+
+	for (struct dirent *next; dir && count < ENTRIES_MAX && (next = readdir(dir)); count++)
+		if (next->d_type == DT_LNK || next->d_type == DT_UNKNOWN)
+			hash += hash_link(root, next->d_name);
+	if (dir)
+		closedir(dir);
+	else
+		close_fd(&copy);
+	return count < ENTRIES_MAX ? hash : 0;
+}
+
+/* Reads the symbolic links of a root directory, unless they are as before. */
+static void read_links(int root, const struct statx *about, const struct identity *before, struct identity *now)
+{
+	now->changed_s = about->stx_ctime.tv_sec;
+	now->changed_ns = about->stx_ctime.tv_nsec;
+	now->settled = now->changed_s + SETTLED_S < time(NULL);
+	if (before && before->settled && before->changed_s == now->changed_s && before->changed_ns == now->changed_ns)
+		now->links = before->links;
+	else
+		now->links = hash_links(root);
+}
+
+int identity_read(const char *path, const struct identity *before, struct identity *now)
+{
+	char *text = now->text;
+	size_t size = sizeof(now->text);
 	struct statx about;
 
+	*now = (struct identity){0};
 	refresh_parents(path);
 	/* Unlike open(2) with O_PATH, open_tree(2) lets an automounter mount the directory. */
 	scoped_fd root = k_open_tree(AT_FDCWD, path, OPEN_TREE_CLOEXEC);
 	if (root < 0 || read_attributes(root, "", AT_EMPTY_PATH, &about) < 0)
 		return -1;
 	snprintf(text, size, "%u:%u %llu", about.stx_dev_major, about.stx_dev_minor, (unsigned long long)about.stx_ino);
-	if (S_ISDIR(about.stx_mode))
+	if (S_ISDIR(about.stx_mode)) {
+		read_links(root, &about, before, now);
 		return add_version(root, &about, text, size);
+	}
 	snprintf(text + strlen(text), size - strlen(text), " file %llu %lld.%09u", (unsigned long long)about.stx_size,
 		 (long long)about.stx_mtime.tv_sec, about.stx_mtime.tv_nsec);
 	return 0;
+}
+
+bool identity_is_same(const struct identity *one, const struct identity *other)
+{
+	return one->links == other->links && strcmp(one->text, other->text) == 0;
 }

@@ -80,7 +80,7 @@ static void write_error(const struct keeper *k, const struct probe *probe, struc
 	if (probe->verdict == GOJAIL_STORAGE_SILENT)
 		origin_set_silent(o, probe->at == PROBER_AT_SOURCE ? o->storage : remote_place(probe->at), &fault);
 	else if (probe->verdict == GOJAIL_STORAGE_SWITCHED)
-		fault_set(&fault, "jail \"%s\": its root %s leads to another tree than before", o->jail, o->source);
+		fault_set(&fault, "jail \"%s\": its root %s, or a symbolic link in that, leads to another tree than before", o->jail, o->source);
 	else if (probe->at == PROBER_AT_SOURCE)
 		fault_set(&fault, "jail \"%s\": its root %s cannot be opened: %s; ask your administrator", o->jail, o->source, strerror(probe->error));
 	else

@@ -27,7 +27,6 @@ int origin_set_silent(const struct origin *origin, const char *place, struct fau
 int origin_find(struct origin *origin, const char *jail, const char *source, int proc, int64_t until, struct fault *fault)
 {
 	struct child child;
-	ssize_t got;
 	int socket;
 
 	snprintf(origin->jail, sizeof(origin->jail), "%s", jail);
@@ -40,16 +39,16 @@ int origin_find(struct origin *origin, const char *jail, const char *source, int
 	case -1:
 		return fault_set(fault, "cannot fork: %s", strerror(errno));
 	case 0:
-		if (identity_read(source, origin->identity, sizeof(origin->identity)) < 0)
-			origin->identity[0] = '\0'; /* assembling the template fails, and reports why */
-		_exit(send(socket, origin->identity, strlen(origin->identity) + 1, MSG_NOSIGNAL) < 0);
+		if (identity_read(source, NULL, &origin->identity) < 0)
+			origin->identity.text[0] = '\0'; /* assembling the template fails, and reports why */
+		_exit(send(socket, &origin->identity, sizeof(origin->identity), MSG_NOSIGNAL) < 0);
 	}
 	if (!clock_await(socket, until)) {
 		child_end(&child, &socket);
 		return origin_set_silent(origin, origin->storage, fault);
 	}
-	got = recv(socket, origin->identity, sizeof(origin->identity) - 1, 0);
-	origin->identity[got > 0 ? got : 0] = '\0';
+	if (recv(socket, &origin->identity, sizeof(origin->identity), 0) != sizeof(origin->identity))
+		origin->identity = (struct identity){0};
 	child_end(&child, &socket);
 	return 0;
 }

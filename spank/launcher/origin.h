@@ -12,7 +12,7 @@ struct origin {
 	char jail[GOJAIL_NAME_MAX + 1];
 	char source[GOJAIL_PATH_MAX];      /* the path of the jail's root, on the node; "": of a sandbox, whatever the path leads to now */
 	char storage[2 * GOJAIL_PATH_MAX]; /* "SOURCE (TYPE) at PATH" of the remote mount that the path lies on, or "" */
-	char identity[IDENTITY_MAX];       /* what the path led to (identity_read), or "" if that could not be read */
+	struct identity identity;          /* what the path led to; text is "" if that could not be read */
 	int node;                          /* descriptor of the node's mount namespace */
 };
 

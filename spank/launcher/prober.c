@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <string.h>
 
 /* Probes the storage of one mount by one request (GETATTR). */
 static struct probe probe_remote(int number)
@@ -21,16 +20,16 @@ static struct probe probe_remote(int number)
 	return probe;
 }
 
-/* Compares what the path of the root leads to on the node with the template's origin. This process stays in the node's mount namespace. */
+/* Compares what the path of the root leads to on the node, and its links, with the template's origin. This process stays in the node's mount namespace. */
 static struct probe probe_source(const struct origin *origin)
 {
 	struct probe probe = {.verdict = GOJAIL_STORAGE_FAILED, .at = PROBER_AT_SOURCE};
-	char now[IDENTITY_MAX];
+	struct identity now;
 
-	if (setns(origin->node, CLONE_NEWNS) < 0 || identity_read(origin->source, now, sizeof(now)) < 0)
+	if (setns(origin->node, CLONE_NEWNS) < 0 || identity_read(origin->source, &origin->identity, &now) < 0)
 		probe.error = errno;
 	else
-		probe.verdict = strcmp(now, origin->identity) == 0 ? GOJAIL_STORAGE_OK : GOJAIL_STORAGE_SWITCHED;
+		probe.verdict = identity_is_same(&now, &origin->identity) ? GOJAIL_STORAGE_OK : GOJAIL_STORAGE_SWITCHED;
 	return probe;
 }
 

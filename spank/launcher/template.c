@@ -214,7 +214,7 @@ static int publish(const struct preparation *p, const struct record *zygote, str
 	char identity[IDENTITY_MAX + 1];
 
 	scoped_fd file = create_in(p->dir, GOJAIL_IDENTITY, fault);
-	int length = snprintf(identity, sizeof(identity), "%s\n", p->origin.identity);
+	int length = snprintf(identity, sizeof(identity), "%s\n", p->origin.identity.text);
 
 	if (file < 0 || (write(file, identity, (size_t)length) != length && fault_set(fault, "cannot write " GOJAIL_IDENTITY " in the state directory; is that full?")) ||
 	    give_name(p->dir, GOJAIL_IDENTITY, fault) < 0)

@@ -50,10 +50,26 @@ static bool is_of_kernel(int fd)
 	return false;
 }
 
+#define LINKS_MAX 256 /* of the source of a mount (fsconfig(2)) */
+
 struct mount {
 	uint64_t id, parent;
-	bool data, node; /* it is a mark: GOJAIL_STAGE_DATA, GOJAIL_STAGE_NODE */
+	bool data, node;       /* it is a mark: GOJAIL_STAGE_DATA, GOJAIL_STAGE_NODE */
+	char links[LINKS_MAX]; /* of the former: ":LINK=TARGET" for each link that leads there */
 };
+
+/* Reads a mark of data, with its links. */
+static void parse_data(const char *rest, struct mount *mount)
+{
+	static const char mark[] = " - tmpfs " GOJAIL_STAGE_DATA;
+	const char *links = strstr(rest, mark);
+
+	if (!links)
+		return;
+	links += sizeof(mark) - 1;
+	mount->data = *links == ' ' || *links == ':';
+	snprintf(mount->links, sizeof(mount->links), "%.*s", (int)strcspn(links, " "), links);
+}
 
 /*
  * Parses a line of proc_pid_mountinfo(5). A blank within a field, as a user can have it in a path, is escaped there. Reports whether it is of
@@ -67,7 +83,7 @@ static bool parse_mount(char *line, uint64_t id, struct mount *mount)
 	if (mount->id != id)
 		return false;
 	mount->parent = strtoull(rest, NULL, 10);
-	mount->data = strstr(rest, " - tmpfs " GOJAIL_STAGE_DATA " ");
+	parse_data(rest, mount);
 	mount->node = strstr(rest, " - tmpfs " GOJAIL_STAGE_NODE " ");
 	return true;
 }
@@ -103,14 +119,19 @@ enum place { OF_JOB,
 	     OF_NODE,
 	     OF_OTHERS };
 
-/* Finds where a mount lies, upwards from it to a mark or to the root of the stage, whose parent the table does not have. */
-static enum place locate_mount(int table, uint64_t id)
+/*
+ * Finds where a mount lies, upwards from it to a mark or to the root of the stage, whose parent the table does not have. Writes the links of
+ * a mark of data.
+ */
+static enum place locate_mount(int table, uint64_t id, char *links)
 {
 	struct mount mount;
 
 	for (int depth = 0; depth < DEPTH_MAX; depth++) {
 		if (!find_mount(table, id, &mount))
 			return depth ? OF_NODE : OF_OTHERS;
+		if (mount.data)
+			memcpy(links, mount.links, LINKS_MAX);
 		if (mount.data)
 			return OF_JOB;
 		if (mount.node || mount.parent == id)
@@ -120,15 +141,15 @@ static enum place locate_mount(int table, uint64_t id)
 	return OF_NODE;
 }
 
-/* Finds where a file, or a FIFO with a path, lies. */
-static enum place locate_file(int stage, int fd)
+/* Finds where a file, or a FIFO with a path, lies, and which links of the stage's / lead there. */
+static enum place locate_file(int stage, int fd, char *links)
 {
 	enum place place = OF_OTHERS;
 	uint64_t id = read_mount_id(fd);
 
 	/* A mount that goes, of an automounter, shifts the text while it is read. */
 	for (int tries = 0; id && tries < 3 && place != OF_JOB; tries++)
-		place = locate_mount(stage, id);
+		place = locate_mount(stage, id, links);
 	return place;
 }
 
@@ -157,22 +178,54 @@ static bool is_on_overlay(int fd)
 	return is_on(fd, OVERLAYFS_SUPER_MAGIC);
 }
 
+/* Reports whether a path of the jail with that root leads to another file, or to none. Not where that cannot be told. */
+static bool leads_elsewhere(int root, const char *path, const struct stat *st)
+{
+	scoped_fd at = open_in_root(root, path, 0);
+	struct stat there;
+
+	return at < 0 ? errno == ENOENT || errno == ENOTDIR || errno == ELOOP : fstat(at, &there) == 0 && !is_same_file(&there, st);
+}
+
+/*
+ * Reports the same of a path without symbolic links, and of the paths through each link by which Slurm may have come to it: such a link leads
+ * where it did when the stage was planned, and may have been exchanged in the jail.
+ */
+static bool any_leads_elsewhere(int root, const char *path, const char *links, const struct stat *st)
+{
+	char other[2 * PATH_MAX];
+
+	if (leads_elsewhere(root, path, st))
+		return true;
+	while (*links == ':') {
+		const char *target = strchr(links, '='), *link = links + 1;
+		size_t length = target ? strcspn(++target, ":") : 0;
+
+		if (!target)
+			break;
+		links = target + length;
+		if (strncmp(path, target, length) != 0 || (path[length] != '/' && path[length] != '\0'))
+			continue;
+		snprintf(other, sizeof(other), "%.*s%s", (int)(target - 1 - link), link, path + length);
+		if (leads_elsewhere(root, other, st))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Reports whether the jail with that root has another file than the descriptor's at its path, or none: Slurm opened it below a mount of the
- * jail, or in a directory that has another name there by now. Not where that cannot be told, as for a user who may not search a directory
- * there (--jail-root=range), and for an overlay.
+ * jail, or in a directory that has another name there by now, or through a link that leads elsewhere by now. Not where that cannot be told,
+ * as for a user who may not search a directory there (--jail-root=range), and for an overlay.
  */
-static bool is_elsewhere(int fd, const struct stat *st, int root)
+static bool is_elsewhere(int fd, const struct stat *st, int root, const char *links)
 {
 	char path[PATH_MAX];
-	struct stat there;
+	struct stat now;
 
 	for (int tries = 0; tries < 3; tries++) { /* another task may rename the file meanwhile, which changes its path, or remove it */
 		read_path(fd, path, sizeof(path));
-		if (path[0] != '/' || (fstat(fd, &there) == 0 && there.st_nlink == 0))
-			return false;
-		scoped_fd at = open_in_root(root, path, 0);
-		if (at < 0 ? errno != ENOENT && errno != ENOTDIR : fstat(at, &there) < 0 || is_same_file(&there, st))
+		if (path[0] != '/' || (fstat(fd, &now) == 0 && now.st_nlink == 0) || !any_leads_elsewhere(root, path, links, st))
 			return false;
 	}
 	return !is_on_overlay(root) && !is_on_overlay(fd);
@@ -181,10 +234,10 @@ static bool is_elsewhere(int fd, const struct stat *st, int root)
 /* Checks the file, or the FIFO with a path, that a descriptor was opened from; root is the jail's. Returns 0, or -1 with a fault. */
 static int check_file(int stage, int root, int fd, const struct stat *st, const char *option, struct fault *fault)
 {
-	enum place place = locate_file(stage, fd);
-	char path[PATH_MAX];
+	char path[PATH_MAX], links[LINKS_MAX] = "";
+	enum place place = locate_file(stage, fd, links);
 
-	if (place == OF_JOB && !is_elsewhere(fd, st, root))
+	if (place == OF_JOB && !is_elsewhere(fd, st, root, links))
 		return 0;
 	if (fcntl(stage, F_GETFD) < 0)
 		return fault_set(fault, NODE_CLOSED);
@@ -194,7 +247,7 @@ static int check_file(int stage, int root, int fd, const struct stat *st, const 
 	make_printable(path);
 	if (place == OF_JOB)
 		return fault_set(fault, "%s: the job sees another file than Slurm at %.512s, or none: something is mounted there in the jail alone, or a "
-					"directory was exchanged; name a file elsewhere, or ask your administrator to run: gojail reload",
+					"directory or link was exchanged; name a file elsewhere, or ask your administrator to run: gojail reload",
 				 option, path);
 	if (place == OF_NODE)
 		return fault_set(fault, "%s: the jail does not show %.512s, which is the node's; "
@@ -266,12 +319,13 @@ static bool is_users_output(int fd, struct stat *st)
 static int check_own(int stage, int root, int fd, dev_t *pipes, struct fault *fault)
 {
 	static const char option[] = "--output or --error";
+	char links[LINKS_MAX] = "";
 	struct stat st;
 
 	if (!is_users_output(fd, &st))
 		return 0;
 	/* In a job of root's the log of slurmstepd may be the user's, too; root needs no way through another thread to the node. */
-	if (geteuid() == 0 && is_with_path(fd, &st, pipes) && locate_file(stage, fd) == OF_OTHERS)
+	if (geteuid() == 0 && is_with_path(fd, &st, pipes) && locate_file(stage, fd, links) == OF_OTHERS)
 		return 0;
 	if (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && !is_standard(st.st_rdev)))
 		return fault_set(fault, "%s: a device of the node is not allowed in a jail; name a file", option);
