@@ -7,6 +7,9 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <slurm/slurm.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,9 +41,48 @@ void explain_directory(const struct step *step, spank_t sp)
 		    step->jail, path);
 }
 
+#define TELLING_NODES 16 /* of a step: each sends slurmctld a message */
+
+/*
+ * Writes a line into the job's AdminComment, unless that has a text. Slurm has no other place that the user sees for a batch script
+ * whose files cannot be opened: a message to the job goes to the script's stderr.
+ */
+static void comment_job(uint32_t job, char *line)
+{
+	job_info_msg_t *found = NULL;
+	job_desc_msg_t change;
+
+	if (slurm_load_job(&found, job, 0) != SLURM_SUCCESS)
+		return;
+	slurm_init_job_desc_msg(&change);
+	change.job_id = job;
+	change.admin_comment = line;
+	if (found->record_count == 1 && (!found->job_array[0].admin_comment || !found->job_array[0].admin_comment[0]))
+		slurm_update_job(&change);
+	slurm_free_job_info_msg(found);
+}
+
+void explain_to_user(const struct step *step, const char *text)
+{
+	uint32_t job = (uint32_t)strtoul(step->job, NULL, 10);
+	char line[GOJAIL_TEXT_MAX + 16];
+
+	if (step->node_number >= TELLING_NODES || !job)
+		return;
+	snprintf(line, sizeof(line), "gojail: %s", text);
+	if (step->script[0])
+		comment_job(job, line);
+	else
+		slurm_notify_job(job, line);
+}
+
 void explain_files(const struct step *step)
 {
-	slurm_error("gojail: Slurm looked for --output, --error and --input of the step in jail \"%s\", not on the node: the directory must exist "
-		    "in the jail, in a data directory such as /home, or be /tmp, /var/tmp or /dev/shm; see: gojail check",
-		    step->jail);
+	char text[GOJAIL_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "Slurm looked for --output, --error and --input of the step in jail \"%s\", not on the node: the directory must exist "
+				     "in the jail, in a data directory such as /home, or be /tmp, /var/tmp or /dev/shm; see: gojail check",
+		 step->jail);
+	slurm_error("gojail: %s", text);
+	explain_to_user(step, text);
 }

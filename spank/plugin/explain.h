@@ -14,7 +14,14 @@
 void explain_directory(const struct step *step, spank_t sp);
 
 /*
- * Writes into slurmd's log where Slurm looked for a file that it could not open: the user's files are not open then.
+ * Tells the user a line that the step's own files do not show, by a message to the job (slurm_notify_job): the srun or salloc that has the
+ * allocation prints it, or it comes to the stderr of the batch script. For the batch step itself the line becomes the job's AdminComment.
+ * As root, outside the stage; slurmctld may take seconds to answer.
+ */
+void explain_to_user(const struct step *step, const char *text);
+
+/*
+ * Writes into slurmd's log, and tells the user, where Slurm looked for a file that it could not open: the user's files are not open then.
  */
 void explain_files(const struct step *step);
 

@@ -256,6 +256,8 @@ void step_prepare(struct step *step, spank_t sp)
 		fault_set(&step->fault, "cannot get the id of the step from Slurm");
 	else if (!(step->external = id == SLURM_EXTERN_CONT) && prepare_jail(step, sp, id) < 0 && !step->fault.text[0])
 		fault_set(&step->fault, "the jail could not be prepared");
+	if (spank_get_item(sp, S_JOB_NODEID, &step->node_number) != ESPANK_SUCCESS)
+		step->node_number = 0;
 	step->window.process = getpid();
 	step->took_us = clock_us() - begin;
 	if (!step->fault.text[0])

@@ -28,6 +28,7 @@ struct step {
 	bool external;                    /* a step without tasks, which no jail is for */
 	bool own_cgroups;                 /* the jail shows the job's cgroups */
 	uint32_t forked, ended;           /* tasks */
+	uint32_t node_number;             /* of this node, among those of the step */
 	int stage_mounts;                 /* /proc mountinfo of the stage, kept open so that each task can check its stdin, stdout and stderr (stdio.h), or -1 */
 	int spool;                        /* O_PATH: the tmpfs of the jail in which the batch script, or the PMIx server's directory, is shown; or -1 */
 	int tmp;                          /* O_PATH: /tmp of the jail, where there is a PMIx server; or -1 */

@@ -76,14 +76,19 @@ static void check_stage_files(struct step *step)
 static void leave_stage(struct step *step)
 {
 	uid_t user = geteuid();
+	bool refused = false;
 
-	if (step_is_jailed(step))
+	if (step_is_jailed(step)) {
 		check_stage_files(step);
+		refused = step->fault.text[0];
+	}
 	if (k_seteuid(0) < 0)
 		fault_set(&step->fault, "cannot become root again: %s", strerror(errno));
 	if (step_is_jailed(step))
 		share_with_jail(step);
 	stage_window_leave(&step->window, &step->fault);
+	if (refused)
+		explain_to_user(step, step->fault.text); /* its tasks say so in the files for which it is refused */
 	if (step_is_jailed(step))
 		note_job_cgroups(&step->node, step->job);
 	if (k_seteuid(user) < 0)
@@ -203,10 +208,10 @@ void tasks_end(struct step *step)
 	struct fault late = {0};
 
 	forks_end(); /* the plugin stays loaded */
-	if (!step->opened && step_is_jailed(step))
-		explain_files(step);
 	if (stage_window_close(&step->window, &late) < 0)
 		slurm_error("gojail: %s", late.text);
+	else if (!step->opened && step_is_jailed(step))
+		explain_files(step);
 	/*
 	 * The storage of the jail may be silent by now: nothing is looked up from its root. Where user_init was called in another process, this one has
 	 * no descriptor of what it has shown.

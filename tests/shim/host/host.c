@@ -175,6 +175,12 @@ EXPORT spank_err_t spank_get_item(spank_t sp, spank_item_t item, ...)
 	return (spank_err_t)rc;
 }
 
+EXPORT int slurm_notify_job(unsigned job, char *message)
+{
+	printf("to job %u: %s\n", job, message);
+	return 0;
+}
+
 EXPORT void slurm_error(const char *format, ...)
 {
 	va_list args;
