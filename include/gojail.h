@@ -63,7 +63,7 @@
 #define GOJAIL_SOCKET "socket"               /* SOCK_SEQPACKET, the zygote listens */
 #define GOJAIL_ZYGOTE "zygote"               /* its record */
 #define GOJAIL_TEMPLATE_SPEC "config.json"   /* OCI runtime-spec of the template */
-#define GOJAIL_STORAGE_SOCKET "storage.sock" /* SOCK_SEQPACKET, the keeper listens */
+#define GOJAIL_STORAGE_SOCKET "storage.sock" /* SOCK_SEQPACKET, the zygote listens */
 #define GOJAIL_STORAGE "storage"             /* what the storage answered last; its time of change is when, see below */
 #define GOJAIL_IDENTITY "identity"           /* what the path of the jail's root led to when the template was assembled */
 #define GOJAIL_VERSIONS "versions"           /* which versions of the store the template may have; .SANDBOX.versions: what a sandbox was made from */
@@ -100,7 +100,6 @@
 
 /* Names of processes (PR_SET_NAME, prctl(2)). */
 #define GOJAIL_ZYGOTE_NAME "gojail-zygote"
-#define GOJAIL_KEEPER_NAME "gojail-keeper"
 #define GOJAIL_PROBER_NAME "gojail-prober"
 #define GOJAIL_HOLDER_NAME "gojail-holder"
 
@@ -143,7 +142,7 @@
  *   sandbox   find or build a job's sandbox; the only way for --jail-mount and --jail-net
  *   session   the same, for a session of the job's user before the first step, with the job's GPUs, if Slurm says that it has this node
  *   login     find or build the sandbox of a user's sessions on a login node, then stay to end it when it is no longer used
- *   storage   probe the storage of a sandbox whose template's keeper is gone
+ *   storage   probe the storage of a sandbox whose template is gone
  *   enter     run a command in a sandbox that is there, as its owner, with what its tasks give up given up for good
  *   earlier   tear down what an earlier job of the same number left: of another user than uid or, if begun is given, of before that time
  *   epilog    tear a job's sandboxes down; its files are in the trash then
@@ -291,13 +290,16 @@ struct gojail_reply {
 };
 
 /*
- * What a keeper is asked on its socket, and its one answer. Nobody may touch what lies on the storage of a jail, which
+ * What a zygote is asked of its storage, on a socket of its own, and its one answer. Nobody may touch what lies on the storage of a jail, which
  * may never return from that, unless the storage has answered within GOJAIL_STORAGE_MS. The time of change of the file
  * GOJAIL_STORAGE is when it last did, on the monotonic clock: whoever finds that young enough need not ask.
  */
 #define GOJAIL_STORAGE_MS 1000
 
-#define GOJAIL_STORAGE_ANEW 1u /* the storage is asked after the keeper was */
+/* The file's mode where all of the template is on local storage: nobody need ask then, but for what the path of the root leads to by now. */
+#define GOJAIL_STORAGE_LOCAL 0400
+
+#define GOJAIL_STORAGE_ANEW 1u /* the storage is asked after the zygote was */
 
 struct gojail_storage_request {
 	uint32_t version;

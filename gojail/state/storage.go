@@ -35,16 +35,17 @@ func (s *State) Identity(jail string) string {
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(text))
+	line, _, _ := strings.Cut(string(text), "\n")
+	return line
 }
 
-// ProbeStorage asks the keeper of a jail's template whether the storage answers, and whether the path of the
+// ProbeStorage asks the zygote of a jail whether the storage answers, and whether the path of the
 // root still leads to the root of the template. It touches no storage itself. The answer is a word (ok, stale,
 // switched, failed, silent) and, but for ok, the reason. An error means that there is no answer.
 func (s *State) ProbeStorage(jail string, patience time.Duration) (verdict, reason string, err error) {
 	fd, err := s.connectTo(jail, contract.StorageSocket, patience+time.Second)
 	if err != nil {
-		return "", "", describeStuck(err, "the process that asks the storage (gojail-keeper)")
+		return "", "", describeStuck(err, "its zygote")
 	}
 	defer unix.Close(fd)
 	var request bytes.Buffer
@@ -53,7 +54,7 @@ func (s *State) ProbeStorage(jail string, patience time.Duration) (verdict, reas
 		return "", "", err
 	}
 	verdict, reason, err = readStorageReply(fd)
-	return verdict, reason, describeStuck(err, "the process that asks the storage (gojail-keeper)")
+	return verdict, reason, describeStuck(err, "its zygote")
 }
 
 // connectTo connects to a socket of a jail. Each call on it, and the connection, ends with EAGAIN after the timeout.
@@ -102,10 +103,10 @@ func readStorageReply(fd int) (verdict, reason string, err error) {
 		return "", "", err
 	}
 	if err := binary.Read(bytes.NewReader(buffer[:max(n, 0)]), binary.NativeEndian, &reply); err != nil {
-		return "", "", fmt.Errorf("the keeper ended: %w", err)
+		return "", "", fmt.Errorf("the zygote ended: %w", err)
 	}
 	if n != binary.Size(reply) || reply.Version != contract.Version || reply.Verdict < 0 || int(reply.Verdict) >= len(storageVerdicts) {
-		return "", "", fmt.Errorf("the keeper is of another gojail version; run: gojail reload")
+		return "", "", fmt.Errorf("the zygote is of another gojail version; run: gojail reload")
 	}
 	text, _, _ := bytes.Cut(reply.Text[:], []byte{0})
 	return storageVerdicts[reply.Verdict], string(text), nil

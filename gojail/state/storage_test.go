@@ -16,8 +16,8 @@ import (
 	"github.com/gojail/gojail/internal/nstest"
 )
 
-// TestProbeStorageOfAStuckKeeper: a keeper that reads nothing is named, and what becomes of it.
-func TestProbeStorageOfAStuckKeeper(t *testing.T) {
+// TestProbeStorageOfAStuckZygote: a zygote that reads nothing is named, and what becomes of it.
+func TestProbeStorageOfAStuckZygote(t *testing.T) {
 	nstest.NeedRoot(t)
 	s, err := OpenState(t.TempDir())
 	require.NoError(t, err)
@@ -29,10 +29,10 @@ func TestProbeStorageOfAStuckKeeper(t *testing.T) {
 	require.NoError(t, unix.Listen(fd, 1))
 
 	_, _, err = s.ProbeStorage("debian", 0)
-	assert.ErrorContains(t, err, "(gojail-keeper) does not answer; the next step")
+	assert.ErrorContains(t, err, "its zygote does not answer; the next step")
 }
 
-// TestProbeOfAFullQueue: neither a keeper nor a zygote whose queue is full makes its caller hang (unix(7): connect
+// TestProbeOfAFullQueue: no zygote with a full queue makes its caller hang (unix(7): connect
 // waits).
 func TestProbeOfAFullQueue(t *testing.T) {
 	nstest.NeedRoot(t)

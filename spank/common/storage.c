@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
+#include "common/identity.h"
 #include "common/launch.h"
 #include "common/path.h"
 #include "common/zygote_client.h"
@@ -19,9 +20,9 @@
 
 #define ATTEMPTS 5
 #define NOTE_PATH_MAX (GOJAIL_PATH_MAX + 4 * GOJAIL_NAME_MAX)
-#define READING_MS 1000 /* time in which a keeper reads a request: it has no other work */
-#define DOES_NOT_ANSWER "jail \"%s\": the process that asks its storage does not answer; ask your administrator"
-#define KEEPER_ENDS "the keeper of jail \"%s\" ended each time it was asked about the storage; ask your administrator to run: gojail check"
+#define READING_MS 1000 /* time in which a zygote reads a request: it only forks */
+#define DOES_NOT_ANSWER "jail \"%s\": its zygote does not say whether its storage answers; ask your administrator"
+#define ZYGOTE_ENDS "the zygote of jail \"%s\" ended each time it was asked about the storage; ask your administrator to run: gojail check"
 
 /* Writes the path of the file whose time tells when the storage of the jail's template answered last (include/gojail.h). */
 static void write_template_note(char *path, size_t size, const struct node *node, const char *jail)
@@ -44,17 +45,41 @@ bool storage_is_recent(int note)
 	return fstat(note, &about) == 0 && is_recent(&about);
 }
 
-/* Reports the same of the jail's template. */
-static bool is_fresh(const struct node *node, const char *jail)
+/* Reports whether nobody need ask: the storage is local, which is always there, or has answered within the last second. */
+static bool is_certain(const struct stat *note)
 {
-	char path[NOTE_PATH_MAX];
-	struct stat note;
-
-	write_template_note(path, sizeof(path), node, jail);
-	return stat(path, &note) == 0 && is_recent(&note);
+	return (note->st_mode & 07777) == GOJAIL_STORAGE_LOCAL || is_recent(note);
 }
 
-/* Returns the keeper's deadline for a reply in milliseconds: shortly before the caller's, so that its reply with the reason arrives. */
+/* Reads the note of the jail's template. Returns 0, or -1. */
+static int read_template_note(const struct node *node, const char *jail, struct stat *note)
+{
+	char path[NOTE_PATH_MAX];
+
+	write_template_note(path, sizeof(path), node, jail);
+	return stat(path, note);
+}
+
+/* Reports whether the path of the root leads to the tree that the template was made from, as far as that is known without access to the storage. */
+static bool leads_to_template(const struct node *node, const struct jail *jail)
+{
+	char path[NOTE_PATH_MAX], made[IDENTITY_RECORD_MAX];
+
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JAILS "/%s/" GOJAIL_IDENTITY, node->state, jail->name);
+	scoped_fd file = open(path, O_RDONLY | O_CLOEXEC);
+
+	return read_string(file, made, sizeof(made)) > 0 && identity_is_recorded(jail->source, made);
+}
+
+/* Reports whether the template of the jail can be used without asking anybody. */
+static bool is_usable(const struct node *node, const struct jail *jail)
+{
+	struct stat note;
+
+	return read_template_note(node, jail->name, &note) == 0 && (is_recent(&note) || (is_certain(&note) && leads_to_template(node, jail)));
+}
+
+/* Returns the zygote's deadline for a reply in milliseconds: shortly before the caller's, so that its reply with the reason arrives. */
 static uint32_t compute_patience(int64_t until)
 {
 	int left = clock_left(until);
@@ -62,7 +87,7 @@ static uint32_t compute_patience(int64_t until)
 	return (uint32_t)(left > 2000 ? left - 500 : left * 3 / 4);
 }
 
-/* Returns the time by which the keeper must have read a request, so that there is time left to replace it. */
+/* Returns the time by which the zygote must have read a request, so that there is time left to replace it. */
 static int64_t compute_reading_deadline(int64_t until)
 {
 	int quarter = clock_left(until) / 4;
@@ -79,7 +104,7 @@ static bool is_unread(int connection)
 }
 
 /*
- * Receives the reply. Returns its verdict, ZYGOTE_GONE if the keeper has ended, ZYGOTE_STUCK if it has not read the
+ * Receives the reply. Returns its verdict, ZYGOTE_GONE if the zygote has ended, ZYGOTE_STUCK if it has not read the
  * request, or -1 with a fault.
  */
 static int receive_reply(int connection, const char *jail, struct gojail_storage_reply *reply, int64_t until, struct fault *fault)
@@ -100,10 +125,10 @@ static int receive_reply(int connection, const char *jail, struct gojail_storage
 }
 
 /*
- * Sends a request to the keeper. Returns its verdict, ZYGOTE_GONE, ZYGOTE_STUCK, or -1 with a fault; -1 also if the
+ * Sends a request to the zygote. Returns its verdict, ZYGOTE_GONE, ZYGOTE_STUCK, or -1 with a fault; -1 also if the
  * storage does not answer.
  */
-static int query_keeper(const struct node *node, const char *jail, bool anew, struct gojail_storage_reply *reply, int64_t until, struct fault *fault)
+static int query_zygote(const struct node *node, const char *jail, bool anew, struct gojail_storage_reply *reply, int64_t until, struct fault *fault)
 {
 	struct gojail_storage_request request = {
 		.version = GOJAIL_VERSION, .flags = anew ? GOJAIL_STORAGE_ANEW : 0, .patience_ms = compute_patience(until)};
@@ -125,23 +150,25 @@ int storage_prepare_template(const struct node *node, const struct jail *jail, b
 	struct record zygote;
 	bool found;
 
-	if (!anew && is_fresh(node, jail->name))
+	if (!anew && is_usable(node, jail))
 		return 0;
-	/* Whether the zygote is alive is found out by the request to its keeper. */
+	/* Whether the zygote is alive is found out by the request to it. */
 	found = zygote_read(node, jail->name, &zygote) == 0 && strcmp(zygote.key, jail->key) == 0;
 	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
 		if ((!found || attempt) && zygote_find_or_start(node, jail, until, &zygote, fault) < 0)
 			return -1;
-		switch (query_keeper(node, jail->name, anew, &reply, until, fault)) {
+		if ((!found || attempt) && !anew && is_usable(node, jail))
+			return 0; /* it has just been made */
+		switch (query_zygote(node, jail->name, anew, &reply, until, fault)) {
 		case GOJAIL_STORAGE_OK:
 			return 0;
 		case GOJAIL_STORAGE_STALE:
 		case GOJAIL_STORAGE_SWITCHED:
-		case ZYGOTE_STUCK: /* a new zygote replaces its zygote, which may be stuck as well, and with which it ends */
+		case ZYGOTE_STUCK: /* a new zygote replaces it */
 			return zygote_replace(node, jail, &zygote, until, fault) < 0 ? -1 : TEMPLATE_REPLACED;
 		case GOJAIL_STORAGE_FAILED:
 			return fault_set(fault, "%s", reply.text);
-		case ZYGOTE_GONE: /* the keeper has just ended, or was replaced */
+		case ZYGOTE_GONE: /* it has just ended, or was replaced */
 			clock_pause_ms(10);
 			if (attempt > 1 && zygote_replace(node, jail, &zygote, until, fault) < 0)
 				return -1;
@@ -150,11 +177,11 @@ int storage_prepare_template(const struct node *node, const struct jail *jail, b
 			return -1;
 		}
 	}
-	return fault_set_silent(fault, KEEPER_ENDS, jail->name);
+	return fault_set_silent(fault, ZYGOTE_ENDS, jail->name);
 }
 
-/* Finds or starts another keeper after one that did not reply. Returns 0, or -1 with a fault. */
-static int find_other_keeper(const struct node *node, const struct jail *jail, int asked, int attempt, int64_t until, struct fault *fault)
+/* Finds or starts another zygote after one that did not reply. Returns 0, or -1 with a fault. */
+static int find_other_zygote(const struct node *node, const struct jail *jail, int asked, int attempt, int64_t until, struct fault *fault)
 {
 	struct record zygote;
 
@@ -170,22 +197,23 @@ int storage_await(const struct node *node, const struct jail *jail, int64_t unti
 {
 	struct gojail_storage_reply reply;
 	struct fault other = {0};
+	struct stat note;
 
-	if (is_fresh(node, jail->name))
+	if (read_template_note(node, jail->name, &note) == 0 && is_certain(&note))
 		return 0;
 	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-		int verdict = query_keeper(node, jail->name, false, &reply, until, fault);
+		int verdict = query_zygote(node, jail->name, false, &reply, until, fault);
 
 		if (verdict != ZYGOTE_GONE && verdict != ZYGOTE_STUCK)
 			return verdict < 0 ? -1 : 0;
-		/* A keeper that cannot be started for another reason than its storage forbids nothing. */
-		if (find_other_keeper(node, jail, verdict, attempt, until, &other) < 0) {
+		/* A zygote that cannot be started for another reason than its storage forbids nothing. */
+		if (find_other_zygote(node, jail, verdict, attempt, until, &other) < 0) {
 			if (other.silent)
 				*fault = other;
 			return other.silent ? -1 : 0;
 		}
 	}
-	return fault_set_silent(fault, KEEPER_ENDS, jail->name);
+	return fault_set_silent(fault, ZYGOTE_ENDS, jail->name);
 }
 
 void storage_note_template(const struct node *node, const char *jail, int job, const char *name)
@@ -223,14 +251,13 @@ int storage_await_job(const struct node *node, const struct jail *jail, const ch
 
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/%s" GOJAIL_STORAGE_SUFFIX, node->state, job, name);
 	has_note = stat(path, &own) == 0;
-	if (has_note && is_recent(&own))
+	if (has_note && is_certain(&own))
 		return 0;
-	write_template_note(path, sizeof(path), node, jail->name);
-	if (has_note && stat(path, &current) == 0 && is_same_file(&own, &current))
-		verdict = query_keeper(node, jail->name, false, &reply, until, fault);
+	if (has_note && read_template_note(node, jail->name, &current) == 0 && is_same_file(&own, &current))
+		verdict = query_zygote(node, jail->name, false, &reply, until, fault);
 	if (verdict != ZYGOTE_GONE && verdict != ZYGOTE_STUCK)
 		return verdict < 0 ? -1 : 0;
-	/* Of several callers, one replaces a keeper that is stuck; not for a jail that is no longer configured. */
+	/* Of several callers, one replaces a zygote that is stuck; not for a jail that is no longer configured. */
 	if (verdict == ZYGOTE_STUCK && jail->key[0] && storage_prepare_template(node, jail, false, until, &other) < 0 && other.silent) {
 		*fault = other;
 		return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * storage.h: verifies that the storage of a jail answers, and that its template is still what the path of its root leads to. It asks
- * the keeper (launcher/keeper.h): a process that accesses storage itself hangs for as long as the storage does not answer.
+ * the zygote (launcher/probing.h): a process that accesses storage itself hangs for as long as the storage does not answer.
  */
 #ifndef GOJAIL_STORAGE_CLIENT_H
 #define GOJAIL_STORAGE_CLIENT_H
@@ -34,7 +34,7 @@ bool storage_is_recent(int note);
 void storage_note_template(const struct node *node, const char *jail, int job, const char *name);
 
 /*
- * Verifies that the storage of the job's sandbox NAME has answered within the last second. The keeper answers for a sandbox of its own template. A
+ * Verifies that the storage of the job's sandbox NAME has answered within the last second. The zygote answers for a sandbox of its own template. A
  * sandbox of an earlier template keeps its tree, perhaps on another server: its own mounts are asked, by a launcher. Returns 0, or -1 with a fault.
  */
 int storage_await_job(const struct node *node, const struct jail *jail, const char *job, const char *name, int64_t until, struct fault *fault);

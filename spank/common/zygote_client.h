@@ -32,8 +32,7 @@ int zygote_replace(const struct node *node, const struct jail *jail, const struc
 #define ZYGOTE_GONE (-2)
 
 /*
- * The zygote lives and has not answered in time: it, its spare or its keeper is stopped, frozen, or hangs in the
- * kernel.
+ * The zygote lives and has not answered in time: it or its spare is stopped, frozen, or hangs in the kernel.
  */
 #define ZYGOTE_STUCK (-3)
 
@@ -45,7 +44,7 @@ int zygote_replace(const struct node *node, const struct jail *jail, const struc
 int64_t zygote_find_deadline(const struct record *zygote, int64_t until);
 
 /*
- * Connects to a socket of the jail: the zygote's, which forks at once, or has done so before, or its keeper's.
+ * Connects to a socket of the jail: the zygote's, which forks at once, or has done so before, or the one for questions about its storage.
  * Returns it, -1 with a fault, ZYGOTE_GONE, or ZYGOTE_STUCK if its queue is full until then.
  */
 int zygote_connect(const struct node *node, const char *jail, const char *name, int64_t until, struct fault *fault);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,8 +25,26 @@ int origin_set_silent(const struct origin *origin, const char *place, struct fau
 				origin->jail, origin->source, place, *place ? " " : "");
 }
 
+/* What the child finds out that accesses the storage. */
+struct finding {
+	struct identity identity;
+	bool local;
+};
+
+/* Reports whether a path leads to a local file system, over any symbolic links. */
+static bool is_local(int proc, const char *path)
+{
+	char *real = realpath(path, NULL), storage[2 * GOJAIL_PATH_MAX] = "?";
+
+	if (real)
+		mountinfo_describe(proc, real, storage, sizeof(storage));
+	free(real);
+	return !*storage;
+}
+
 int origin_find(struct origin *origin, const char *jail, const char *source, int proc, int64_t until, struct fault *fault)
 {
+	struct finding found = {0};
 	struct child child;
 	int socket;
 
@@ -39,16 +58,19 @@ int origin_find(struct origin *origin, const char *jail, const char *source, int
 	case -1:
 		return fault_set(fault, "cannot fork: %s", strerror(errno));
 	case 0:
-		if (identity_read(source, NULL, &origin->identity) < 0)
-			origin->identity.text[0] = '\0'; /* assembling the template fails, and reports why */
-		_exit(send(socket, &origin->identity, sizeof(origin->identity), MSG_NOSIGNAL) < 0);
+		if (identity_read(source, NULL, &found.identity) < 0)
+			found.identity.text[0] = '\0'; /* assembling the template fails, and reports why */
+		found.local = is_local(proc, source);
+		_exit(send(socket, &found, sizeof(found), MSG_NOSIGNAL) < 0);
 	}
 	if (!clock_await(socket, until)) {
 		child_end(&child, &socket);
 		return origin_set_silent(origin, origin->storage, fault);
 	}
-	if (recv(socket, &origin->identity, sizeof(origin->identity), 0) != sizeof(origin->identity))
-		origin->identity = (struct identity){0};
+	if (recv(socket, &found, sizeof(found), 0) != sizeof(found))
+		found = (struct finding){0};
+	origin->identity = found.identity;
+	origin->local = found.local;
 	child_end(&child, &socket);
 	return 0;
 }

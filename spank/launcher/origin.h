@@ -4,8 +4,9 @@
 #define GOJAIL_ORIGIN_H
 
 #include "common/fault.h"
-#include "launcher/identity.h"
+#include "common/identity.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct origin {
@@ -13,6 +14,7 @@ struct origin {
 	char source[GOJAIL_PATH_MAX];      /* the path of the jail's root, on the node; "": of a sandbox, whatever the path leads to now */
 	char storage[2 * GOJAIL_PATH_MAX]; /* "SOURCE (TYPE) at PATH" of the remote mount that the path lies on, or "" */
 	struct identity identity;          /* what the path led to; text is "" if that could not be read */
+	bool local;                        /* the path led to a local file system */
 	int node;                          /* descriptor of the node's mount namespace */
 };
 

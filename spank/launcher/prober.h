@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prober.h: the child of a keeper that accesses the storage, and may hang there. */
+/* prober.h: the child of a zygote that accesses the storage, and may hang there. */
 #ifndef GOJAIL_PROBER_H
 #define GOJAIL_PROBER_H
 
@@ -16,7 +16,11 @@ struct probe {
 	int32_t at;      /* the number of a remote mount, or PROBER_AT_SOURCE */
 };
 
-/* Probes each remote mount of the template, then the path of its root. Stores in *at, which others read, what it is probing. */
-struct probe prober_run(const struct origin *origin, volatile int32_t *at);
+/*
+ * Probes each remote mount of the template, then the path of its root, each time that it is asked on the socket, where it answers; until
+ * that ends; once without remote mounts, since it is seldom asked then. Stores in *at, which others read, what it is probing. The process has
+ * nothing else of its zygote's.
+ */
+__attribute__((noreturn)) void prober_serve(const struct origin *origin, int talk, volatile int32_t *at);
 
 #endif

@@ -41,6 +41,15 @@ int remote_fd(int number)
 	return remotes[number].fd;
 }
 
+int remote_end_fd(void)
+{
+	int end = REMOTE_FIRST_FD;
+
+	for (int i = 0; i < count; i++)
+		end += remotes[i].fd >= 0;
+	return end;
+}
+
 const char *remote_place(int number)
 {
 	return remotes[number].place;

@@ -23,6 +23,9 @@ int remote_count(void);
 /* Returns the descriptor of a remote mount, or -1 if another mount hides it. */
 int remote_fd(int number);
 
+/* Returns the number after the last descriptor of a remote mount. They follow one another from REMOTE_FIRST_FD on. */
+int remote_end_fd(void);
+
 /* Returns "SOURCE (TYPE) at PATH" of a remote mount. */
 const char *remote_place(int number);
 

@@ -6,7 +6,7 @@
 #include "common/lock.h"
 #include "common/record.h"
 #include "common/storage.h"
-#include "launcher/keeper.h"
+#include "launcher/probing.h"
 #include "launcher/library.h"
 #include "launcher/origin.h"
 #include "launcher/remote.h"
@@ -66,6 +66,6 @@ int sandbox_storage_probe(const struct node *node, int64_t until, struct fault *
 	if (ask_mounts(sandbox.mnt, proc, &origin, until, fault) < 0 || ask_mounts(stage, proc, &origin, until, fault) < 0)
 		return -1;
 	if (note >= 0)
-		keeper_note_good(note);
+		probing_note_good(note);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sandbox_storage.h: the storage of a sandbox that no keeper asks, since its template was replaced. */
+/* sandbox_storage.h: the storage of a sandbox that no zygote asks, since its template was replaced. */
 #ifndef GOJAIL_SANDBOX_STORAGE_H
 #define GOJAIL_SANDBOX_STORAGE_H
 

@@ -7,7 +7,7 @@
 #include "common/record.h"
 #include "common/slurmd.h"
 #include "common/syscalls.h"
-#include "launcher/keeper.h"
+#include "launcher/probing.h"
 #include "launcher/library.h"
 #include "launcher/mountinfo.h"
 #include "launcher/origin.h"
@@ -211,16 +211,18 @@ static int number_descriptors(struct preparation *p, struct fault *fault)
  */
 static int publish(const struct preparation *p, const struct record *zygote, struct fault *fault)
 {
-	char identity[IDENTITY_MAX + 1];
+	char identity[IDENTITY_RECORD_MAX];
 
 	scoped_fd file = create_in(p->dir, GOJAIL_IDENTITY, fault);
-	int length = snprintf(identity, sizeof(identity), "%s\n", p->origin.identity.text);
 
-	if (file < 0 || (write(file, identity, (size_t)length) != length && fault_set(fault, "cannot write " GOJAIL_IDENTITY " in the state directory; is that full?")) ||
+	identity_write_record(&p->origin.identity, identity, sizeof(identity));
+	if (file < 0 || (write(file, identity, strlen(identity)) != (ssize_t)strlen(identity) && fault_set(fault, "cannot write " GOJAIL_IDENTITY " in the state directory; is that full?")) ||
 	    give_name(p->dir, GOJAIL_IDENTITY, fault) < 0)
 		return -1;
 	/* The note comes after the sockets: else, after a kill between them, it said of the zygote before that it is of the present tree. */
-	keeper_note_good(ZYGOTE_NOTE_FD); /* whatever is mounted was read just now */
+	probing_note_good(ZYGOTE_NOTE_FD); /* whatever is mounted was read just now */
+	if (p->origin.local && remote_count() == 0)
+		fchmod(ZYGOTE_NOTE_FD, GOJAIL_STORAGE_LOCAL); /* after a failure, it counts as remote */
 	if (give_name(p->dir, GOJAIL_STORAGE_SOCKET, fault) < 0 || give_name(p->dir, GOJAIL_SOCKET, fault) < 0 ||
 	    give_name(p->dir, GOJAIL_STORAGE, fault) < 0)
 		return -1;
@@ -230,7 +232,7 @@ static int publish(const struct preparation *p, const struct record *zygote, str
 int template_serve(const struct node *node, int64_t until, struct fault *fault)
 {
 	struct record zygote = {.pid = getpid(), .start = read_start_time(getpid())}, before = {0};
-	static struct preparation p; /* the keeper keeps what it says of the origin */
+	static struct preparation p; /* the zygote keeps what it says of the origin */
 
 	if (slurmd_enter_namespaces(node, fault) < 0)
 		return -1;
@@ -262,7 +264,7 @@ int template_serve(const struct node *node, int64_t until, struct fault *fault)
 	for (int fd = 0; fd < 3; fd++)
 		dup2(p.null, fd);
 	syscall(SYS_close_range, ZYGOTE_LAST_FD + 1, REMOTE_FIRST_FD - 1, 0);
-	syscall(SYS_close_range, REMOTE_FIRST_FD + remote_count(), ~0u, 0);
+	syscall(SYS_close_range, remote_end_fd(), ~0u, 0);
 	prctl(PR_SET_NAME, GOJAIL_ZYGOTE_NAME);
 	serve_as_zygote(&p.origin);
 }

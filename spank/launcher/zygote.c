@@ -2,13 +2,13 @@
 /* zygote.c: the server's side of the zygote's socket. */
 #include "launcher/zygote.h"
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/scm.h"
 #include "common/syscalls.h"
 #include "launcher/first_pid.h"
 #include "launcher/holder.h"
-#include "launcher/keeper.h"
-#include "launcher/remote.h"
+#include "launcher/probing.h"
 #include "launcher/watch.h"
 
 #include <errno.h>
@@ -73,29 +73,17 @@ int give_name(int dir, const char *name, struct fault *fault)
 
 /* The state of a zygote, beside the descriptors of zygote.h. */
 struct zygote {
-	int keeper;                    /* a pipe that the keeper has open for writing; -1: there is none */
 	int spare;                     /* a socket whose other end a spare has; -1: there is none */
 	int requests[2];               /* a pipe: holders write the requests that they got */
 	struct gojail_request pattern; /* the last of these, for the next spare; version 0: none */
 };
-
-/* Closes what only the keeper is to have: a holder would keep the template's mounts after it, and the way to the node's. */
-static void close_keepers(const struct zygote *zygote)
-{
-	close(ZYGOTE_STORAGE_FD);
-	close(ZYGOTE_NOTE_FD);
-	close(ZYGOTE_NODE_FD);
-	if (zygote->keeper >= 0)
-		close(zygote->keeper);
-	syscall(SYS_close_range, REMOTE_FIRST_FD, ~0u, 0);
-}
 
 /* Forks a holder for a caller. */
 static void fork_holder(const struct zygote *zygote, int talk)
 {
 	first_pid_advance();
 	if (fork() == 0) {
-		close_keepers(zygote);
+		probing_forget();
 		close(ZYGOTE_MOUNTS_FD);
 		close(ZYGOTE_STAGE_MOUNTS_FD);
 		close(ZYGOTE_SOCKET_FD); /* both ends of the pipe stay open: writing causes no SIGPIPE when the zygote has ended */
@@ -130,7 +118,7 @@ static void fork_spare(struct zygote *zygote)
 		close(pair[0]);
 		close(zygote->requests[0]);
 		close(zygote->requests[1]);
-		close_keepers(zygote);
+		probing_forget();
 		signal(SIGCHLD, SIG_DFL);
 		run_spare(pair[1], &zygote->pattern);
 	}
@@ -138,37 +126,6 @@ static void fork_spare(struct zygote *zygote)
 	zygote->spare = pair[0];
 	if (child < 0)
 		close_fd(&zygote->spare);
-}
-
-static void fork_keeper(struct zygote *zygote, const struct origin *origin)
-{
-	pid_t self = getpid(), child;
-	int life[2];
-
-	if (pipe2(life, O_CLOEXEC) < 0)
-		return;
-	child = fork();
-	if (child == 0) {
-		close(ZYGOTE_SOCKET_FD);
-		close(life[0]);
-		close(zygote->requests[0]);
-		close(zygote->requests[1]);
-		if (zygote->spare >= 0)
-			close(zygote->spare);
-		serve_as_keeper(origin, self, ZYGOTE_STORAGE_FD, ZYGOTE_NOTE_FD);
-	}
-	close(life[1]);
-	zygote->keeper = life[0];
-	if (child < 0)
-		close_fd(&zygote->keeper);
-}
-
-/* Forks a keeper for whoever asks, after the end of the one that was there. */
-static void replace_keeper(struct zygote *zygote, const struct origin *origin)
-{
-	fork_keeper(zygote, origin);
-	if (zygote->keeper < 0)
-		sleep(1); /* out of processes or memory: later, maybe */
 }
 
 /* Takes a message of the spare. Reports whether the spare is ready to accept the next caller. */
@@ -193,16 +150,37 @@ static void accept_caller(const struct zygote *zygote)
 	if (talk >= 0)
 		fork_holder(zygote, talk);
 	else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-		sleep(1); /* out of descriptors or memory: later, maybe */
+		clock_pause_ms(100); /* out of descriptors or memory: later, maybe */
 }
 
 /* A spare is forked when nobody has asked for this long, so that it does not delay the launch that took the last one. */
 #define SPARE_AFTER_MS 100
 
+/* What the zygote waits for, before what probing.h does. */
+enum { WAIT_SPARE,
+       WAIT_REQUEST,
+       WAIT_CALLER,
+       WAIT_MOUNTS,
+       WAIT_STAGE_MOUNTS,
+       WAIT_PROBING };
+
+/* Waits until something happens, or is due: a spare, or what probing.h does. Returns what the wait for spare_at ends with: 0 if it is due. */
+static int await_event(struct pollfd *wait, int64_t spare_at)
+{
+	int probing = probing_prepare(wait + WAIT_PROBING);
+	int64_t next = probing_next(), until = next < spare_at ? next : spare_at;
+	int happened = poll(wait, WAIT_PROBING + (nfds_t)probing, until == INT64_MAX ? -1 : clock_left(until));
+
+	if (happened > 0)
+		probing_handle(wait + WAIT_PROBING, probing);
+	return happened == 0 && clock_ms() >= spare_at ? 0 : 1;
+}
+
 void serve_as_zygote(const struct origin *origin)
 {
-	struct zygote zygote = {.keeper = -1, .spare = -1, .requests = {-1, -1}};
+	struct zygote zygote = {.spare = -1, .requests = {-1, -1}};
 	bool ready = false, was_ready = false; /* the spare */
+	int64_t quiet_since = clock_ms();
 
 	signal(SIGCHLD, SIG_IGN); /* holders are reaped by the kernel */
 	while (waitpid(-1, NULL, WNOHANG) > 0)
@@ -210,37 +188,36 @@ void serve_as_zygote(const struct origin *origin)
 	first_pid_begin();
 	if (pipe2(zygote.requests, O_CLOEXEC | O_NONBLOCK) < 0)
 		_exit(1);
-	fork_keeper(&zygote, origin);
+	probing_begin(origin);
 	for (;;) {
-		struct pollfd wait[] = {{.fd = zygote.spare, .events = POLLIN},
-					{.fd = zygote.requests[0], .events = POLLIN},
-					{.fd = ready ? -1 : ZYGOTE_SOCKET_FD, .events = POLLIN},
-					{.fd = zygote.keeper < 0 ? ZYGOTE_STORAGE_FD : zygote.keeper, .events = POLLIN},
-					{.fd = ZYGOTE_MOUNTS_FD, .events = POLLPRI},
-					{.fd = ZYGOTE_STAGE_MOUNTS_FD, .events = POLLPRI}};
+		struct pollfd wait[WAIT_PROBING + PROBING_WAITS_MAX] = {
+			[WAIT_SPARE] = {.fd = zygote.spare, .events = POLLIN},
+			[WAIT_REQUEST] = {.fd = zygote.requests[0], .events = POLLIN},
+			[WAIT_CALLER] = {.fd = ready ? -1 : ZYGOTE_SOCKET_FD, .events = POLLIN},
+			[WAIT_MOUNTS] = {.fd = ZYGOTE_MOUNTS_FD, .events = POLLPRI},
+			[WAIT_STAGE_MOUNTS] = {.fd = ZYGOTE_STAGE_MOUNTS_FD, .events = POLLPRI}};
+		bool wants_spare = zygote.spare < 0 && zygote.pattern.version;
 
-		if (poll(wait, 6, zygote.spare < 0 && zygote.pattern.version ? SPARE_AFTER_MS : -1) == 0) {
+		if (await_event(wait, wants_spare ? quiet_since + SPARE_AFTER_MS : INT64_MAX) == 0) {
 			end_unless_whole(true); /* a directory that moves with a mount causes no event */
 			fork_spare(&zygote);
 			was_ready = false;
-		} else if (wait[4].revents || wait[5].revents) {
+		} else if (wait[WAIT_MOUNTS].revents || wait[WAIT_STAGE_MOUNTS].revents) {
 			end_unless_whole(true);
-		} else if (wait[0].revents) {
+		} else if (wait[WAIT_SPARE].revents) {
 			ready = hear_spare(&zygote);
 			was_ready = was_ready || ready;
-		} else if (wait[1].revents) {
+		} else if (wait[WAIT_REQUEST].revents) {
 			if (read(zygote.requests[0], &zygote.pattern, sizeof(zygote.pattern)) != sizeof(zygote.pattern))
 				zygote.pattern.version = 0;
 			was_ready = true;
-		} else if (wait[3].revents) {
-			if (zygote.keeper < 0)
-				replace_keeper(&zygote, origin);
-			else
-				close_fd(&zygote.keeper); /* it ended; the next one is forked when somebody asks */
-		} else {
+		} else if (wait[WAIT_CALLER].revents) {
 			end_unless_whole(false);
 			accept_caller(&zygote);
+		} else {
+			continue; /* nobody asked for a sandbox */
 		}
+		quiet_since = clock_ms();
 		if (zygote.spare < 0 && !was_ready)
 			zygote.pattern.version = 0; /* a spare cannot be made: not tried again before the next request */
 	}

@@ -22,8 +22,8 @@ int give_name(int dir, const char *name, struct fault *fault);
 int create_in(int dir, const char *name, struct fault *fault);
 
 /*
- * Its descriptors, besides the stage at GOJAIL_STAGE_FD: the socket, and the node's /proc (open_node_proc). The others are for its
- * keeper: the keeper's socket, its file, and the node's mount namespace; and those of remote.h.
+ * Its descriptors, besides the stage at GOJAIL_STAGE_FD: the socket, and the node's /proc (open_node_proc). The others are
+ * probing.h's: a socket, its file, and the node's mount namespace; and those of remote.h.
  */
 #define ZYGOTE_SOCKET_FD (GOJAIL_STAGE_FD + 1)
 #define ZYGOTE_PROC_FD (GOJAIL_STAGE_FD + 2)

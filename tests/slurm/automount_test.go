@@ -138,7 +138,7 @@ func testSilentAutomounter(t *testing.T, c *harness.Cluster, daemon string, laun
 	}
 	r := c.Gojail("n1", "check")
 	assert.Contains(t, r.Stdout, "FAIL  jail debian: /srv/auto/v1: its storage /etc/auto.jails (autofs) does not answer", r)
-	assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(findNamed(c, "gojail-prober")) == 0 }), "no prober is left")
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(findNamed(c, "gojail-prober")) == 0 }), "no prober hangs")
 	assert.NotContains(t, c.NodeState("n1"), "drain", c.Drained())
 	goOn()
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return launch().Code == 0 }))

@@ -65,7 +65,7 @@ func TestEarlierStorageSilent(t *testing.T) {
 			r := endsWithin(t, deadline, enter)
 			assert.NotZero(t, r.Code, r)
 			assert.Contains(t, r.Stderr, earlierSilence)
-			assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(findNamed(c, "gojail-prober")) == 0 }), "no prober is left")
+			assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(findNamed(c, "gojail-prober")) == 0 }), "no prober hangs")
 			assert.NotContains(t, c.NodeState("n1"), "drain", c.Drained())
 			goOn()
 			requireOutput(t, "v1", step("cat "+marker))

@@ -54,7 +54,7 @@ func assembleTemplates(t *testing.T, c *harness.Cluster) []string {
 	return waitForInventory(t, c)
 }
 
-// requireNothingLeft requires that the machine has what it had before, and spares at most. A process of a template may be missing: a keeper
+// requireNothingLeft requires that the machine has what it had before, and spares at most. A process of a template may be missing: a spare
 // or spare that was killed is forked anew when somebody asks for it.
 func requireNothingLeft(t *testing.T, c *harness.Cluster, before []string) {
 	t.Helper()

@@ -70,20 +70,15 @@ func TestCommandsOnSilentStorage(t *testing.T) {
 	}
 }
 
-// TestStoppedKeeper: a keeper that does not read what it is asked is replaced by the next step, first or later, which works.
-func TestStoppedKeeper(t *testing.T) {
+// TestZygoteStoppedOnSilentStorage: a zygote that does not read what it is asked is replaced by the next step, first or later, which works.
+func TestZygoteStoppedOnSilentStorage(t *testing.T) {
 	deadline := 10 * time.Second * harness.Slow
 	c := newFUSECluster(t, deadline)
 	waitForTree(t, c, "v1")
-	stopKeeper := func() int {
-		for _, p := range c.Processes() {
-			if p.Status["Name"] == "gojail-keeper" {
-				stopProcess(t, c, strconv.Itoa(p.Pid))
-				return p.Pid
-			}
-		}
-		t.Fatal("there is no keeper")
-		return 0
+	stopZygote := func() int {
+		pid := readRecordPid(t, c, "jails/debian/zygote")
+		stopProcess(t, c, strconv.Itoa(pid))
+		return pid
 	}
 	for name, launch := range map[string]func(step func(string) harness.Result) harness.Result{
 		"first step": func(func(string) harness.Result) harness.Result {
@@ -96,9 +91,9 @@ func TestStoppedKeeper(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			waitForExpiry()
-			waitForTree(t, c, "v1") // which forks a keeper where there is none
+			waitForTree(t, c, "v1")
 			step := startJob(t, c)
-			pid := stopKeeper()
+			pid := stopZygote()
 			waitForExpiry()
 			requireOutput(t, "v1", endsWithin(t, deadline, func() harness.Result { return launch(step) }))
 			assert.True(t, harness.Poll(harness.Timeout, func() bool { _, err := c.Process(pid); return err != nil }), "the stopped one is gone")
@@ -107,7 +102,7 @@ func TestStoppedKeeper(t *testing.T) {
 	}
 	t.Run("on silent storage", func(t *testing.T) {
 		step := startJob(t, c)
-		stopKeeper()
+		stopZygote()
 		goOn := stopProcess(t, c, findDaemon(t, c))
 		waitForExpiry()
 		requireRefused(t, silence, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "true"))

@@ -31,13 +31,10 @@ var stuckRows = []stuckRow{
 	{"zygote stopped", []string{"zygote"}, stopProcesses, true, true},
 	{"spare stopped", []string{"spare"}, stopProcesses, true, true},
 	{"zygote and spare stopped", []string{"zygote", "spare"}, stopProcesses, true, true},
-	{"keeper stopped", []string{"keeper"}, stopProcesses, false, true},
-	{"all stopped", []string{"zygote", "spare", "keeper"}, stopProcesses, true, true},
 	{"zygote stopped with a full queue", []string{"zygote", "spare"}, stopAndFillQueue, true, true},
-	{"all frozen", []string{"zygote", "spare", "keeper"}, freezeProcesses, true, true},
+	{"both frozen", []string{"zygote", "spare"}, freezeProcesses, true, true},
 	{"zygote killed", []string{"zygote"}, killAll, false, true},
 	{"spare killed", []string{"spare"}, killAll, false, false},
-	{"keeper killed", []string{"keeper"}, killAll, false, false},
 	{"zygote answers garbage", []string{"zygote"}, impersonateZygote, false, true},
 }
 
@@ -196,16 +193,6 @@ func findTemplateProcesses(t *testing.T, c *harness.Cluster, zygote int, who []s
 				return err == nil && strings.HasPrefix(p.Status["State"], "S")
 			}))
 			pids = append(pids, spare)
-		case "keeper":
-			require.True(t, harness.Poll(harness.Timeout, func() bool {
-				for _, p := range findNamed(c, "gojail-keeper") {
-					if p.Status["PPid"] == strconv.Itoa(zygote) {
-						pids = append(pids, p.Pid)
-						return true
-					}
-				}
-				return false
-			}), "no keeper")
 		}
 	}
 	return pids

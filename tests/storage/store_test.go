@@ -65,7 +65,7 @@ func (b *testBed) buildVersion(t *testing.T, h *host, version string) string {
 	return record.Version
 }
 
-// switchMargin is what a node may remember beyond its caches: the last answer of its keeper.
+// switchMargin is what a node may remember beyond its caches: the last answer of its storage.
 const switchMargin = 2 * time.Second
 
 // requireSwitch expects that each job of a node that begins later than the attribute cache lasts after a switch has

@@ -75,7 +75,7 @@ Then it lists the jails that are assembled on this node (their zygotes):
   gone      the zygote has ended; the next job reassembles the jail
   stuck     the zygote does not answer; the next job replaces it
 
-and the state of its root, as the jail's keeper reports it:
+and the state of its root, as the jail's zygote reports it:
   ok        the path of the root leads to this tree, and the storage answers
   switched  the path leads to another tree; the next job reassembles the jail
   stale     a mount is gone for good; the next job reassembles the jail

@@ -4,9 +4,11 @@
 #define GOJAIL_IDENTITY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define IDENTITY_MAX 160
+#define IDENTITY_RECORD_MAX (IDENTITY_MAX + 64)
 
 /* What the path of a jail's root leads to. */
 struct identity {
@@ -25,5 +27,14 @@ int identity_read(const char *path, const struct identity *before, struct identi
 
 /* Reports whether a template that was made from one is right for the other. */
 bool identity_is_same(const struct identity *one, const struct identity *other);
+
+/* Writes the file GOJAIL_IDENTITY's text: a line for people, and for identity_is_recorded another one with the time of the last change. */
+void identity_write_record(const struct identity *identity, char *record, size_t size);
+
+/*
+ * Reports whether a path leads to what such a text says, by the node's caches alone: false where these do not tell (RESOLVE_CACHED, Linux
+ * 5.12), or where that changed just before. Only for a path that leads to local storage: it waits for nothing then.
+ */
+bool identity_is_recorded(const char *path, const char *record);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/identity.h"
+#include "common/identity.h"
 
 #include "common/fd.h"
 #include "common/syscalls.h"
@@ -10,17 +10,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Reads the attributes of a file from the storage, not from the node's caches. Returns 0, or -1 with errno. */
-static int read_attributes(int dir, const char *name, int flags, struct statx *about)
-{
-	return statx(dir, name, flags | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, about);
-}
+#ifndef RESOLVE_CACHED
+#define RESOLVE_CACHED 0x20
+#endif
 
 /*
  * Reads the attributes of each directory above a path: if a directory has changed, a network file system then looks up the next name
@@ -33,23 +32,47 @@ static void refresh_parents(const char *path)
 
 	for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
 		snprintf(parent, sizeof(parent), "%.*s", slash == path ? 1 : (int)(slash - path), path);
-		read_attributes(AT_FDCWD, parent, 0, &about);
+		statx(AT_FDCWD, parent, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &about);
 	}
 }
 
-/* Appends the identity of the version file in a root directory, unless a user could have created it. Returns 0, or -1 with errno. */
-static int add_version(int root, const struct statx *directory, char *text, size_t size)
+/*
+ * Appends the identity of the version file in a root directory, unless a user could have created it. sync is AT_STATX_FORCE_SYNC, which reads
+ * from the storage and not from the node's caches, or AT_STATX_DONT_SYNC. Returns 0, or -1 with errno.
+ */
+static int add_version(int root, const struct statx *directory, int sync, char *text, size_t size)
 {
 	size_t used = strlen(text);
 	struct statx about;
 
 	if (directory->stx_uid != 0 || (directory->stx_mode & 022))
 		return 0;
-	if (read_attributes(root, GOJAIL_VERSION_FILE, AT_SYMLINK_NOFOLLOW, &about) < 0)
+	if (statx(root, GOJAIL_VERSION_FILE, AT_SYMLINK_NOFOLLOW | sync, STATX_BASIC_STATS, &about) < 0)
 		return errno == ENOENT || errno == EACCES ? 0 : -1;
 	if (S_ISREG(about.stx_mode) && about.stx_uid == 0)
 		snprintf(text + used, size - used, " version %llu %llu %lld.%09u", (unsigned long long)about.stx_ino, (unsigned long long)about.stx_size,
 			 (long long)about.stx_mtime.tv_sec, about.stx_mtime.tv_nsec);
+	return 0;
+}
+
+/* Identifies an open root, but for its links. Returns 0, or -1 with errno. */
+static int identify(int root, int sync, struct identity *now)
+{
+	char *text = now->text;
+	size_t size = sizeof(now->text);
+	struct statx about;
+
+	*now = (struct identity){0};
+	if (root < 0 || statx(root, "", AT_EMPTY_PATH | sync, STATX_BASIC_STATS, &about) < 0)
+		return -1;
+	snprintf(text, size, "%u:%u %llu", about.stx_dev_major, about.stx_dev_minor, (unsigned long long)about.stx_ino);
+	if (S_ISDIR(about.stx_mode)) {
+		now->changed_s = about.stx_ctime.tv_sec;
+		now->changed_ns = about.stx_ctime.tv_nsec;
+		return add_version(root, &about, sync, text, size);
+	}
+	snprintf(text + strlen(text), size - strlen(text), " file %llu %lld.%09u", (unsigned long long)about.stx_size,
+		 (long long)about.stx_mtime.tv_sec, about.stx_mtime.tv_nsec);
 	return 0;
 }
 
@@ -89,10 +112,8 @@ static uint64_t hash_links(int root)
 }
 
 /* Reads the symbolic links of a root directory, unless they are as before. */
-static void read_links(int root, const struct statx *about, const struct identity *before, struct identity *now)
+static void read_links(int root, const struct identity *before, struct identity *now)
 {
-	now->changed_s = about->stx_ctime.tv_sec;
-	now->changed_ns = about->stx_ctime.tv_nsec;
 	now->settled = now->changed_s + SETTLED_S < time(NULL);
 	if (before && before->settled && before->changed_s == now->changed_s && before->changed_ns == now->changed_ns)
 		now->links = before->links;
@@ -102,27 +123,39 @@ static void read_links(int root, const struct statx *about, const struct identit
 
 int identity_read(const char *path, const struct identity *before, struct identity *now)
 {
-	char *text = now->text;
-	size_t size = sizeof(now->text);
-	struct statx about;
-
-	*now = (struct identity){0};
 	refresh_parents(path);
 	/* Unlike open(2) with O_PATH, open_tree(2) lets an automounter mount the directory. */
 	scoped_fd root = k_open_tree(AT_FDCWD, path, OPEN_TREE_CLOEXEC);
-	if (root < 0 || read_attributes(root, "", AT_EMPTY_PATH, &about) < 0)
-		return -1;
-	snprintf(text, size, "%u:%u %llu", about.stx_dev_major, about.stx_dev_minor, (unsigned long long)about.stx_ino);
-	if (S_ISDIR(about.stx_mode)) {
-		read_links(root, &about, before, now);
-		return add_version(root, &about, text, size);
-	}
-	snprintf(text + strlen(text), size - strlen(text), " file %llu %lld.%09u", (unsigned long long)about.stx_size,
-		 (long long)about.stx_mtime.tv_sec, about.stx_mtime.tv_nsec);
-	return 0;
+	int result = identify(root, AT_STATX_FORCE_SYNC, now);
+
+	if (result == 0)
+		read_links(root, before, now);
+	return result;
 }
 
 bool identity_is_same(const struct identity *one, const struct identity *other)
 {
 	return one->links == other->links && strcmp(one->text, other->text) == 0;
+}
+
+void identity_write_record(const struct identity *identity, char *record, size_t size)
+{
+	int used = snprintf(record, size, "%s\n", identity->text);
+
+	if (identity->settled)
+		snprintf(record + used, size - (size_t)used, "changed %lld.%09u\n", (long long)identity->changed_s, (unsigned)identity->changed_ns);
+}
+
+bool identity_is_recorded(const char *path, const char *record)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED};
+	scoped_fd root = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+	char text[IDENTITY_RECORD_MAX];
+	struct identity now;
+
+	if (identify(root, AT_STATX_DONT_SYNC, &now) < 0)
+		return false;
+	now.settled = true; /* where what is recorded was not, it has no time */
+	identity_write_record(&now, text, sizeof(text));
+	return strcmp(text, record) == 0;
 }
