@@ -164,7 +164,7 @@ lint: deps ## gofmt, vet, staticcheck, shellcheck, clang-format, spelling, and t
 
 unit: ## what needs neither root nor Slurm, within two minutes
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(containers|gpu|pod|prometheus|session|slurm|escape|shim|site|storage$$|vm)|/spank/bridge') | CI= $(BUILD)/summary
+	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(containers|gpu|pod|prometheus|session|slurm|escape|shim|site|storage$$|vm(/inside)?$$)|/spank/bridge') | CI= $(BUILD)/summary
 
 # The build comes after deps (Slurm's headers) and the tests after both.
 test: lint ## lint, and everything but the long suites, on a private Slurm
