@@ -179,6 +179,10 @@ test-slurm: deps ## the suite on RELEASE="22.05 24.11 26.05", and a table of all
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@$(BUILD)/summary -columns "$(RELEASE)" -again tests/releases/test tests/releases/test $(TEST_ARGS)
 
+# The kernel of the VM: 6.1, 6.12 or newest, that of Debian 12, 13 and testing.
+KERNEL ?= 6.12
+test-vm vm vm-storage bench-storage vm-shell: export GOJAIL_KERNEL = $(KERNEL)
+
 # What is skipped where the kernel has no project quotas for ext4; the guest's has.
 QUOTA_TESTS := TestTeardownForgetsTheLimit|TestTeardownWhateverTheUserDid/ext4_quota_give_it_other_projects
 
@@ -233,11 +237,11 @@ test-escape: deps ## all attacks on a jail; make test has the quick ones
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@set -o pipefail; GOJAIL_ESCAPE=all $(GO) test -json -count=1 -timeout 60m ./tests/escape | $(BUILD)/summary
 
-vm: deps ## TEST=Name: one test in the VM, on RELEASE; PACKAGE=./tests/slurm: of the suite
+vm: deps ## TEST=Name: one test in the VM, on RELEASE; PACKAGE=./tests/slurm: of the suite; KERNEL=6.1, 6.12 or newest
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" -again tests/vm/test tests/vm/test -run '$(or $(TEST),.)' $(or $(PACKAGE),./tests/vm/inside)
 
-vm-storage: deps ## jails on NFS, in the VM, on RELEASE; TEST=Name: only this
+vm-storage: deps ## jails on NFS, in the VM, on RELEASE and KERNEL; TEST=Name: only this
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" -again tests/storage/test tests/storage/test -run '$(or $(TEST),.)' ./tests/storage
 
@@ -248,7 +252,7 @@ bench-storage: deps ## in the VM: a directory on NFS beside image files there, o
 	@$(GO) run ./tests/vm/ctl bench $(firstword $(RELEASE)) 'Storage$$' ./tests/storage
 	@$(GO) run ./tests/vm/ctl bench $(firstword $(RELEASE)) StorageOfManyNodes ./tests/storage
 
-vm-shell: deps ## a shell in the VM, on RELEASE
+vm-shell: deps ## a shell in the VM, on RELEASE and KERNEL
 	@tests/releases/make $(firstword $(RELEASE))
 	@tests/vm/fetch
 	@$(GO) run ./tests/vm/ctl shell $(firstword $(RELEASE))

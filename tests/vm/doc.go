@@ -2,7 +2,8 @@
 
 // Package vm runs a command in a virtual machine that has what this machine may
 // lack: two network cards with SR-IOV (QEMU's igb, each with up to seven VFs and
-// a link of its own), soft RDMA, cgroup v2 and a kernel whose modules are known.
+// a link of its own), soft RDMA, cgroup v2 and a kernel whose modules are known: that of
+// Debian 12, 13 or testing, whatever release of Slurm runs on it.
 //
 // The guest has no disk image to maintain. Its root is a directory of this
 // machine, that of a Slurm release (tests/releases/make) or this machine's own,

@@ -16,7 +16,7 @@ import (
 
 // modules that the guest loads at its start, each after those it depends on.
 var modules = []string{
-	"9pnet_virtio", "9p", "overlay", "virtio_blk", "crc32c_generic", "ext4", "quota_v2", "virtio_rng", // to boot
+	"virtio_pci", "9pnet_virtio", "9p", "overlay", "virtio_blk", "crc32c_generic", "ext4", "quota_v2", "virtio_rng", // to boot
 	"igb", "igbvf", "veth", "macvlan", "ipvlan", "dummy", "bridge", "8021q", "tun", "psample", // networks
 	"ib_uverbs", "rdma_ucm", "ib_umad", "crc32_generic", "rdma_rxe", // rxe asks the kernel for crc32 by name
 	"siw",                       // only with tests/vm/modules
@@ -94,8 +94,8 @@ func readModules(ctx context.Context, p places, wanted []string) ([]module, erro
 // replaces the kernel's.
 func findModules(p places) (map[string]string, error) {
 	paths := map[string]string{}
-	for _, dir := range []string{"kernel/usr/lib/modules", "own"} {
-		dir, err := filepath.EvalSymlinks(filepath.Join(p.fetched, dir))
+	for _, dir := range []string{"usr/lib/modules", "own"} {
+		dir, err := filepath.EvalSymlinks(filepath.Join(p.kernel, dir))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}

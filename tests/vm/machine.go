@@ -41,7 +41,7 @@ var machineModules = []string{"virtio_blk", "crc32c_generic", "ext4", "virtio_rn
 
 // NewMachines returns a new run, with what tests/vm/fetch has fetched.
 func NewMachines(ctx context.Context) (*Machines, error) {
-	p, err := findPlaces(ctx, "")
+	p, err := findPlaces(ctx, "", "")
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ type Order struct {
 const (
 	Share       = "/vm"     // the guest's path of it
 	OrderFile   = "order"   // an Order, JSON
-	StartedFile = "started" // there once the guest has begun with the order
+	StartedFile = "started" // the release of the guest's kernel, once the guest has begun with the order
 	OutputFile  = "output"  // standard output and error of the command
 	StatusFile  = "status"  // its exit status, written at the end
 )

@@ -3,6 +3,7 @@
 package vm
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -18,16 +19,20 @@ import (
 // places are the files of this machine that a guest is made of.
 type places struct {
 	repository string
-	fetched    string // by tests/vm/fetch
-	kernel     string
+	fetched    string // QEMU, by tests/vm/fetch
+	kernel     string // the directory of a kernel and its modules, by tests/vm/fetch
+	image      string // the file of the kernel in it
 	root       string // the guest's root
 	disk       string // the scratch disk, "" without a release
 	storage    string // the root of a file server, by tests/storage/fetch; "" without
 }
 
+// DefaultKernel is the kernel of a guest that names none.
+const DefaultKernel = "6.12"
+
 // findPlaces returns the paths of everything that a guest needs. Its error names the command that makes
 // what is missing.
-func findPlaces(ctx context.Context, release string) (p places, err error) {
+func findPlaces(ctx context.Context, release, kernel string) (p places, err error) {
 	if os.Geteuid() != 0 {
 		return p, errors.New("vm: needs root: the root of a release has files that only root reads")
 	}
@@ -36,13 +41,17 @@ func findPlaces(ctx context.Context, release string) (p places, err error) {
 	}
 	cache := filepath.Join(p.repository, "build/cache")
 	if p.fetched, err = filepath.EvalSymlinks(filepath.Join(cache, "vm")); err != nil {
-		return p, errors.New("vm: needs QEMU and a kernel in build/cache/vm: run tests/vm/fetch")
+		return p, errors.New("vm: needs QEMU in build/cache/vm: run tests/vm/fetch")
 	}
-	kernels, _ := filepath.Glob(filepath.Join(p.fetched, "kernel/boot/vmlinuz-*"))
-	if len(kernels) != 1 {
-		return p, fmt.Errorf("vm: %s has %d kernels, not one: remove it and run tests/vm/fetch", p.fetched, len(kernels))
+	kernel = cmp.Or(kernel, DefaultKernel)
+	if p.kernel, err = filepath.EvalSymlinks(filepath.Join(cache, "kernel-"+kernel)); err != nil {
+		return p, fmt.Errorf("vm: needs a kernel in build/cache/kernel-%s: run tests/vm/fetch %s", kernel, kernel)
 	}
-	p.kernel, p.root = kernels[0], "/"
+	images, _ := filepath.Glob(filepath.Join(p.kernel, "usr/lib/modules/*/vmlinuz"))
+	if len(images) != 1 {
+		return p, fmt.Errorf("vm: %s has %d kernels: remove it and run tests/vm/fetch %s", p.kernel, len(images), kernel)
+	}
+	p.image, p.root = images[0], "/"
 	if server, err := filepath.EvalSymlinks(filepath.Join(cache, "storage")); err == nil {
 		p.storage = server
 	}
@@ -57,8 +66,8 @@ func findPlaces(ctx context.Context, release string) (p places, err error) {
 }
 
 // findMissing returns why no guest of a release can run here, or "".
-func findMissing(release string) string {
-	if _, err := findPlaces(context.Background(), release); err != nil {
+func findMissing(release, kernel string) string {
+	if _, err := findPlaces(context.Background(), release, kernel); err != nil {
 		return err.Error()
 	}
 	return ""

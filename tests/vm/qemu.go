@@ -44,8 +44,9 @@ func cardArguments(n int) []string {
 // interrupt of a timer that is set for each next event, and to wait for it forever; a periodic tick
 // recurs. A guest that stalls nevertheless panics. On a busy machine a kernel at its boot was seen to take the
 // processor's counter for seven times slower than it is ("PIT calibration deviates from HPET"): its clock ran that much too
-// fast, and every limit was too short. With tsc=unstable it takes the time from the HPET.
-const commandLine = "console=ttyS0 panic=-1 oops=panic quiet nohz=off highres=off tsc=unstable " +
+// fast, and every limit was too short. With tsc=unstable it takes the time from the HPET. There it was also seen to panic, because
+// its check of the timer counts interrupts for a time that is too short ("IO-APIC + timer doesn't work").
+const commandLine = "console=ttyS0 panic=-1 oops=panic quiet nohz=off highres=off tsc=unstable no_timer_check " +
 	"rcupdate.rcu_cpu_stall_timeout=120 sysctl.kernel.panic_on_rcu_stall=1"
 
 // baseArguments returns the options of every machine whose initramfs is in dir.
@@ -54,7 +55,7 @@ func baseArguments(p places, dir string) []string {
 	tools := filepath.Join(p.fetched, "tools")
 	args := []string{"-L", filepath.Join(tools, data, "qemu"), "-L", filepath.Join(tools, data, "seabios"), "-L", filepath.Join(tools, "usr/lib/ipxe/qemu"),
 		"-M", "q35", "-nodefaults", "-no-user-config", "-display", "none",
-		"-kernel", p.kernel, "-initrd", filepath.Join(dir, "initramfs"), "-device", "virtio-rng-pci"}
+		"-kernel", p.image, "-initrd", filepath.Join(dir, "initramfs"), "-device", "virtio-rng-pci"}
 	return append(args, acceleratorArguments("/proc/cpuinfo", "/dev/kvm")...)
 }
 

@@ -4,6 +4,7 @@ package vm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,10 +26,11 @@ import (
 // can run here.
 func newGuestOptions(t *testing.T, command string) Options {
 	t.Helper()
-	if why := findMissing(""); why != "" {
+	kernel := os.Getenv("GOJAIL_KERNEL")
+	if why := findMissing("", kernel); why != "" {
 		t.Skip(why)
 	}
-	return Options{Command: []string{"/bin/sh", "-c", command}}
+	return Options{Kernel: kernel, Command: []string{"/bin/sh", "-c", command}}
 }
 
 // listChildren returns the children of a process that it has not waited for.
@@ -66,7 +68,7 @@ func listEndedRuns(t *testing.T) (over []string) {
 }
 
 func TestOutputAndExitStatusComeBack(t *testing.T) {
-	o, before := newGuestOptions(t, "echo out; echo errors >&2; cat "+Share+"/note; pwd; exit 7"), listEndedRuns(t)
+	o, before := newGuestOptions(t, "echo out; echo errors >&2; cat "+Share+"/note; pwd; uname -r; exit 7"), listEndedRuns(t)
 	note := filepath.Join(t.TempDir(), "note")
 	require.NoError(t, os.WriteFile(note, []byte("a note\n"), 0o644))
 	var out bytes.Buffer
@@ -74,7 +76,11 @@ func TestOutputAndExitStatusComeBack(t *testing.T) {
 	r, err := Run(t.Context(), o)
 	require.NoError(t, err)
 	assert.Equal(t, 7, r.Code)
-	assert.Equal(t, "out\nerrors\na note\n/etc\n", out.String())
+	assert.Equal(t, "out\nerrors\na note\n/etc\n"+r.Kernel+"\n", out.String())
+	if o.Kernel != "newest" {
+		assert.True(t, strings.HasPrefix(r.Kernel, cmp.Or(o.Kernel, DefaultKernel)+"."), "the kernel %s", r.Kernel)
+	}
+	assert.Positive(t, r.Boot)
 	requireNothingLeft(t, before)
 }
 
@@ -191,8 +197,17 @@ func TestFetchWithoutNetwork(t *testing.T) {
 	require.ErrorAs(t, err, &exit)
 	assert.Equal(t, 3, exit.ExitCode(), stderr.String())
 	lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-	assert.Regexp(t, `^tests/vm/fetch: apt-get update of \S+ trixie failed; the VM needs QEMU and a kernel`, lines[len(lines)-1])
+	assert.Regexp(t, `^tests/vm/fetch: apt-get update of \S+ trixie failed; the VM needs QEMU`, lines[len(lines)-1])
 	assert.Regexp(t, `(?s)^fetching [^\n]*\nvm-[0-9a-f]{16}\.log\nvm\.lock\n$`, stdout.String())
+}
+
+// TestKernelThatIsUnknown fetches nothing: the name is wrong.
+func TestKernelThatIsUnknown(t *testing.T) {
+	out, err := exec.Command("../../tests/vm/fetch", "5.10").CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	assert.Equal(t, 2, exit.ExitCode())
+	assert.Equal(t, "../../tests/vm/fetch: the kernel 5.10 is none of 6.1, 6.12, newest\n", string(out))
 }
 
 func TestAccelerator(t *testing.T) {

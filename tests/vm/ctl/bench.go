@@ -30,7 +30,7 @@ func bench(ctx context.Context, release, pattern, pkg string) (int, error) {
 		return 1, err
 	}
 	r, err := vm.Run(ctx, vm.Options{
-		Release: release, Dir: strings.TrimSpace(string(dir)), Timeout: longTime, Output: os.Stdout,
+		Release: release, Kernel: readKernel(), Dir: strings.TrimSpace(string(dir)), Timeout: longTime, Output: os.Stdout,
 		Files:   map[string]string{filepath.Base(binary): binary},
 		Command: []string{path.Join(vm.Share, filepath.Base(binary)), "-test.run=^$", "-test.bench=" + pattern, "-test.benchtime=1x", "-test.timeout=" + longTime.String()},
 	})

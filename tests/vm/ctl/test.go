@@ -83,7 +83,7 @@ func testPackage(ctx context.Context, release, pattern, name, dir string) (passe
 	run, skip, _ := strings.Cut(pattern, "!")
 	program := filepath.Base(binary)
 	r, err := runGuest(ctx, output, vm.Options{
-		Release: release, Dir: dir, Env: env, Timeout: limit, Files: map[string]string{program: binary},
+		Release: release, Kernel: readKernel(), Dir: dir, Env: env, Timeout: limit, Files: map[string]string{program: binary},
 		Command: []string{path.Join(vm.Share, program), "-test.v=test2json", "-test.run=" + run, "-test.skip=" + skip, "-test.timeout=" + (limit - 2*time.Minute).String()},
 	})
 	if err != nil || r.Code != 0 { // whatever the last line was; like go test, no FAIL alone: that one says that all tests were run
@@ -101,6 +101,9 @@ func runGuest(ctx context.Context, output io.Writer, o vm.Options) (r vm.Result,
 		var out bytes.Buffer
 		o.Output = io.MultiWriter(&out, &progress{to: os.Stdout})
 		r, err = vm.Run(ctx, o)
+		if r.Kernel != "" {
+			fmt.Printf("in the guest: Linux %s, booted in %.0f s\n", r.Kernel, r.Boot.Seconds())
+		}
 		if err == nil || attempt == 2 || ctx.Err() != nil || !emulatorEnded.MatchString(err.Error()) {
 			output.Write(out.Bytes())
 			return r, err

@@ -99,7 +99,12 @@ func makeRoot() (vm.Order, error) {
 	if err != nil {
 		return order, fmt.Errorf("read the order: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(vm.Share, vm.StartedFile), nil, 0o644); err != nil {
+	var kernel unix.Utsname
+	if err := unix.Uname(&kernel); err != nil {
+		return order, err
+	}
+	release := unix.ByteSliceToString(kernel.Release[:])
+	if err := os.WriteFile(filepath.Join(vm.Share, vm.StartedFile), []byte(release), 0o644); err != nil {
 		return order, err
 	}
 	if err := mountRepository(order); err != nil {
