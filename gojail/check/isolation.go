@@ -30,7 +30,10 @@ func (c *checker) checkIsolation(j *config.Jail, root int) bool {
 		}
 	}
 	if j.Tmp == config.TmpDisk && j.TmpSize > 0 {
-		if err := quota.Enforced(c.config.Scratch); err != nil {
+		err := quota.Enforced(c.config.Scratch)
+		if errors.Is(err, quota.ErrOldKernel) {
+			fail(`boot Linux 5.14 or newer with quotas, or write tmp = "tmpfs"`, err)
+		} else if err != nil {
 			fail(`mount it with prjquota, or write tmp = "tmpfs"`, err)
 		}
 	}

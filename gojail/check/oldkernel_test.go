@@ -128,3 +128,25 @@ func TestOldKernelIsNamed(t *testing.T) {
 		})
 	}
 }
+
+// TestOldKernelLacksAFeature configures what only newer kernels have.
+func TestOldKernelLacksAFeature(t *testing.T) {
+	for name, test := range map[string]struct {
+		lacks      uint32
+		more, want string
+	}{
+		"Linux 5.13, or no quotas": {unix.SYS_QUOTACTL_FD, "tmp = \"disk\"\ntmp_size = \"1G\"\n",
+			`FAIL  jail a: tmp_size: this node's kernel has no quotas of directories: quotactl_fd: function not implemented; boot Linux 5.14 or newer with quotas, or write tmp = "tmpfs"`},
+		"no Landlock": {unix.SYS_LANDLOCK_CREATE_RULESET, "abstract_sockets = \"step\"\n",
+			`FAIL  jail a: this node's kernel cannot restrict abstract sockets: function not implemented; boot Linux 6.12 or newer with landlock among lsm=, or write abstract_sockets = "node"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newGoodNode(t)
+			n.configure(t, test.more)
+			var out oldKernelResult
+			in := oldKernelInput{[]uint32{test.lacks}, Node{Config: n.Config, State: n.State, Name: n.Name, LibDir: n.LibDir}, mounttest.SmallTree(t)}
+			require.NoError(t, nstest.Run(t, "old kernel", in, &out))
+			assert.Contains(t, strings.Split(out.Check, "\n"), test.want)
+		})
+	}
+}

@@ -94,6 +94,9 @@ func TakeAnyProject(dir *os.File) {
 	}
 }
 
+// ErrOldKernel is the reason if the kernel has no quotactl_fd(2), or no quotas at all.
+var ErrOldKernel = fmt.Errorf("tmp_size: this node's kernel has no quotas of directories: quotactl_fd: %w", unix.ENOSYS)
+
 // Enforced returns nil if the file system of dir, which need not exist, enforces limits of directories,
 // or else the reason. Linux 5.14 (quotactl_fd(2)).
 func Enforced(dir string) error {
@@ -109,6 +112,9 @@ func Enforced(dir string) error {
 	state[0] = 1        // its version
 	_, _, errno := unix.Syscall6(unix.SYS_QUOTACTL_FD, f.Fd(), getState, 0, uintptr(unsafe.Pointer(&state)), 0, 0)
 	const enforced = 1 << 5 // FS_QUOTA_PDQ_ENFD
+	if errno == unix.ENOSYS {
+		return ErrOldKernel
+	}
 	if errno != 0 || binary.NativeEndian.Uint16(state[2:])&enforced == 0 {
 		return fmt.Errorf("tmp_size: the file system of %s has no project quotas", dir)
 	}

@@ -66,7 +66,7 @@ func (n *Namespace) FindByPCI(address string) (Link, error) {
 			return l, nil
 		}
 	}
-	return Link{}, fmt.Errorf("find the network interface of PCI device %s: %w: it is in another network namespace or has no driver", address, ErrNotFound)
+	return Link{}, fmt.Errorf("find the network interface of PCI device %s: %w: it is in another network namespace or has no driver, or the kernel is older than Linux 5.14", address, ErrNotFound)
 }
 
 // FindByName returns the link with this name or alternative name.

@@ -10,6 +10,7 @@ import (
 	"github.com/gojail/gojail/internal/command"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
+	"github.com/gojail/gojail/netsetup/link"
 	"github.com/gojail/gojail/netsetup/policy"
 )
 
@@ -30,6 +31,8 @@ type Place struct {
 
 	// Query runs a command that changes nothing, and returns its output; nil: no commands.
 	Query func(name string, args ...string) (string, error)
+	// ListLinks returns the network interfaces of the node as the kernel describes them; nil: nobody asks.
+	ListLinks func() ([]link.Link, error)
 }
 
 // HostPlace is the node itself.
@@ -64,7 +67,7 @@ var (
 		checkSRIOV, checkIOVMemory, checkRDMADriver, checkLinkUp, checkRDMAUp, checkLinkLayer, checkNextLinkType, checkSubnetManager, checkIOMMU,
 	}
 	nodeChecks = []func(*preparation) *Finding{
-		checkPeerMemory, checkGDRCopy, checkLiveRDMAMode, checkNextRDMAMode,
+		checkPCIAddresses, checkPeerMemory, checkGDRCopy, checkLiveRDMAMode, checkNextRDMAMode,
 	}
 )
 

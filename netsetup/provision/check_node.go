@@ -24,6 +24,25 @@ func (p *preparation) usesGPUDirect() bool {
 		slices.ContainsFunc(p.cards, func(c policy.Card) bool { return wantsRDMA(&c) })
 }
 
+// checkPCIAddresses returns a finding if the kernel does not say which PCI device a card's interface has: by that address an interface
+// is found in the namespace of a job (link.Namespace.FindByPCI).
+func checkPCIAddresses(p *preparation) *Finding {
+	if p.ListLinks == nil {
+		return nil
+	}
+	links, err := p.ListLinks()
+	if err != nil {
+		return newFinding(false, "kernel", err.Error(), "the network interfaces of the node", "")
+	}
+	for _, l := range links {
+		isCard := slices.ContainsFunc(p.cards, func(c policy.Card) bool { return c.PF.Name() == l.Name })
+		if isCard && l.PCI == "" {
+			return newFinding(false, "kernel", "no PCI address of "+l.Name, "Linux 5.14 or newer", "boot a newer kernel; jobs with --jail-net fail on this one")
+		}
+	}
+	return nil
+}
+
 func (p *preparation) checkModule(name, mend string, others ...string) *Finding {
 	if !p.usesGPUDirect() {
 		return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/fake/fakesys"
+	"github.com/gojail/gojail/netsetup/link"
 )
 
 // newPreparedFake returns a node that meets all requirements of an InfiniBand policy with
@@ -30,13 +31,14 @@ func newPreparedFake(t *testing.T) *fake {
 	f.WriteFile(f.DevicePath(card.PCI)+"/resource", "0x00000000fe000000 0xf 0x1\n"+strings.Repeat("0x0 0x0 0x0\n", 6)+"0x00000000fe800000 0xf 0x1\n"+strings.Repeat("0x0 0x0 0x0\n", 5))
 	f.WriteFile(f.DevicePath(card.PCI)+"/iommu_group/type", "identity")
 	f.WriteFile(f.DevicePath(card.PCI)+"/modalias", "pci:v000015B3")
+	f.links = []link.Link{{Name: "lo"}, {Name: "ens1f0", PCI: card.PCI}, {Name: "eth0"}}
 	return f
 }
 
 func (f *fake) check(t *testing.T) string {
 	t.Helper()
 	p := &config.Policy{Name: "a", VFs: 4, NIC: on("ens1f0"), Link: config.InfiniBand, RDMA: config.RDMAExclusive}
-	place := Place{Roots: f.Roots(), Modprobe: f.Modprobe, Query: func(name string, args ...string) (string, error) {
+	place := Place{Roots: f.Roots(), Modprobe: f.Modprobe, ListLinks: func() ([]link.Link, error) { return f.links, nil }, Query: func(name string, args ...string) (string, error) {
 		if name == "mstconfig" {
 			return "", errors.New("executable file not found")
 		}
@@ -105,6 +107,7 @@ func TestCheckFinds(t *testing.T) {
 			f.UnloadModule("nvidia_peermem")
 			f.WriteFile(f.Proc+"/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build\n")
 		}, "OK    nvidia_peermem: not loaded; the open kernel modules do not need it"},
+		"Linux 5.13": {func(f *fake, d string) { f.links[1].PCI = "" }, "FAIL  kernel: no PCI address of ens1f0; wanted: Linux 5.14 or newer; boot a newer kernel"},
 		"no gdrdrv":  {func(f *fake, d string) { f.UnloadModule("gdrdrv") }, "HINT  gdrdrv: not loaded"},
 		"no ib_core": {func(f *fake, d string) { f.UnloadModule("ib_core") }, "FAIL  RDMA namespaces: the kernel has no RDMA"},
 	} {

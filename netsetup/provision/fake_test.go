@@ -28,6 +28,7 @@ type fake struct {
 	log      []string
 	refuse   map[string]error // "ens1f0 3 trust": the driver's answer
 	firmware string           // what mlxconfig says
+	links    []link.Link      // what the kernel says about interfaces, for Check
 	rdma     error            // what setting the RDMA mode ends with
 }
 

@@ -88,6 +88,10 @@ int quota_set_limit(int dir, const char *job, uint64_t bytes, struct fault *faul
 {
 	uint32_t project = find_project(job);
 
+	if (check_enforced(dir) < 0 && errno == ENOSYS)
+		return fault_set(fault, "tmp_size: this node's kernel has no quotas of directories (quotactl_fd: %s; Linux 5.14); ask "
+					"your administrator to write tmp = \"tmpfs\"",
+				 strerror(errno));
 	if (check_enforced(dir) < 0)
 		return fault_set(fault, "tmp_size: the file system of the scratch directory does not limit directories (%s); ask "
 					"your administrator to mount it with prjquota (ext4 or xfs), or to write tmp = \"tmpfs\"",

@@ -27,7 +27,7 @@ type Options struct {
 	Timeout  time.Duration     // of the guest from its start; default 10 minutes
 	Terminal bool              // the command's terminal is that of this process; no Output, no Timeout
 
-	startTimeout time.Duration // of the guest until it begins with its order; default 3 minutes; an idle machine takes six seconds
+	startTimeout time.Duration // of the guest until it begins with its order; default 5 minutes; an idle machine takes six seconds
 }
 
 // Result of a guest that came to its end.
@@ -50,7 +50,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		o.Timeout = 10 * time.Minute
 	}
 	if o.startTimeout == 0 {
-		o.startTimeout = 3 * time.Minute
+		o.startTimeout = 5 * time.Minute
 	}
 	if !o.Terminal {
 		why := fmt.Errorf("not done after %v", o.Timeout)

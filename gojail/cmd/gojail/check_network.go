@@ -66,7 +66,7 @@ func (c networkCheck) checkPreparation(cfg *config.Config) {
 		c.addFinding(check.Fail, "", "%v", err)
 		return
 	}
-	place := provision.Place{Roots: h.Roots, Modprobe: h.Modprobe}
+	place := provision.Place{Roots: h.Roots, Modprobe: h.Modprobe, ListLinks: h.names.ListLinks}
 	if c.kernel == nil {
 		place.Query = provision.HostPlace.Query
 	}
