@@ -20,7 +20,7 @@ import (
 // its remedy. It makes the same mounts as a launch, detached; for an image, of the open root itself.
 func (c *checker) checkRange(j *config.Jail, root int) (remedy string, err error) {
 	if node.HasImage(j) { // no set-user-ID file can be created in it
-		return `remove "range" from jail_root, or use Linux 6.2 or later (erofs: 6.9)`, c.checkMaps(j, root)
+		return `remove "range" from jail_root, or use Linux 6.2 or later (erofs: 5.19)`, c.checkMaps(j, root)
 	}
 	if err := c.checkMaps(j, root); err != nil {
 		return `remove "range" from jail_root, or use ext4, xfs or btrfs there`, err

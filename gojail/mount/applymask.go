@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // maskPath covers path with an empty directory or /dev/null. A missing path needs no mask (OCI runtime-spec,
@@ -75,15 +76,32 @@ func (r *jailRoot) coverFile(f plan.File) error {
 	if err != nil {
 		return err
 	}
-	bound, err := unix.OpenTree(t.fd, "file", o.openTreeFlags())
+	bound, err := cloneOfFile(t.fd, "file", o)
 	if err != nil {
-		return &mountError{Op: "open_tree", Target: f.Path, Err: err}
+		return err
 	}
 	defer unix.Close(bound)
 	if err := setAttributes(bound, o); err != nil {
 		return &mountError{Op: "mount_setattr", Target: f.Path, Err: err}
 	}
 	return attachOnTarget(bound, target, f.Path)
+}
+
+// cloneOfFile returns a clone of a file in a detached file system, as a detached tree. The kernel clones only what is mounted in the
+// caller's namespace: EINVAL before Linux 6.15.
+func cloneOfFile(fs int, name string, o mountOptions) (int, error) {
+	if err := attachOnRoot(fs, "tmpfs"); err != nil {
+		return -1, err
+	}
+	fd, err := unix.OpenTree(fs, name, o.openTreeFlags())
+	if err != nil {
+		err = &mountError{Op: "open_tree", Target: name, Err: err}
+	}
+	if err := oneline.Both(err, detachRoot(fs)); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 // makeReadonly bind-mounts path on itself, read-only, with all mounts below it.

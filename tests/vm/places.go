@@ -27,8 +27,8 @@ type places struct {
 	storage    string // the root of a file server, by tests/storage/fetch; "" without
 }
 
-// DefaultKernel is the kernel of a guest that names none.
-const DefaultKernel = "6.12"
+// defaultKernel is the kernel of a guest that names none.
+const defaultKernel = "6.12"
 
 // findPlaces returns the paths of everything that a guest needs. Its error names the command that makes
 // what is missing.
@@ -43,7 +43,7 @@ func findPlaces(ctx context.Context, release, kernel string) (p places, err erro
 	if p.fetched, err = filepath.EvalSymlinks(filepath.Join(cache, "vm")); err != nil {
 		return p, errors.New("vm: needs QEMU in build/cache/vm: run tests/vm/fetch")
 	}
-	kernel = cmp.Or(kernel, DefaultKernel)
+	kernel = cmp.Or(kernel, defaultKernel)
 	if p.kernel, err = filepath.EvalSymlinks(filepath.Join(cache, "kernel-"+kernel)); err != nil {
 		return p, fmt.Errorf("vm: needs a kernel in build/cache/kernel-%s: run tests/vm/fetch %s", kernel, kernel)
 	}

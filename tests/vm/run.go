@@ -18,7 +18,7 @@ import (
 // Options of one guest.
 type Options struct {
 	Release  string            // of Slurm: 22.05, 24.11, 26.05; "": this machine's own root
-	Kernel   string            // 6.1, 6.12 or newest (tests/vm/fetch); "": DefaultKernel
+	Kernel   string            // 6.1, 6.12 or newest (tests/vm/fetch); "": defaultKernel
 	Command  []string          // run to its end in the guest, as root
 	Env      []string          // added to PATH, HOME, GuestVariable, ...
 	Dir      string            // working directory; default: the repository

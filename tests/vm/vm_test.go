@@ -78,7 +78,7 @@ func TestOutputAndExitStatusComeBack(t *testing.T) {
 	assert.Equal(t, 7, r.Code)
 	assert.Equal(t, "out\nerrors\na note\n/etc\n"+r.Kernel+"\n", out.String())
 	if o.Kernel != "newest" {
-		assert.True(t, strings.HasPrefix(r.Kernel, cmp.Or(o.Kernel, DefaultKernel)+"."), "the kernel %s", r.Kernel)
+		assert.True(t, strings.HasPrefix(r.Kernel, cmp.Or(o.Kernel, defaultKernel)+"."), "the kernel %s", r.Kernel)
 	}
 	assert.Positive(t, r.Boot)
 	requireNothingLeft(t, before)
