@@ -191,6 +191,7 @@ test-vm: deps ## the VM itself, then its tests on each RELEASE, in a VM with SR-
 	@tests/vm/fetch
 	@set -o pipefail; $(GO) test -json -count=1 -timeout 20m ./tests/vm | $(BUILD)/summary
 	@set -o pipefail; $(GO) run ./tests/vm/ctl test host '$(QUOTA_TESTS)' ./gojail/sandbox | $(BUILD)/summary
+	@set -o pipefail; $(GO) run ./tests/vm/ctl test host . ./gojail/mount ./gojail/imagefile | $(BUILD)/summary
 	@$(BUILD)/summary -columns "$(RELEASE)" -again tests/vm/test tests/vm/test
 
 test-all: ## all of them: every release, in the VM too, with the longest tests there (hours)

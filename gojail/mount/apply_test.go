@@ -331,12 +331,13 @@ func TestApplyOverlay(t *testing.T) {
 			Options: []string{"lowerdir=" + layers, "upperdir=" + dir + "/upper", "workdir=" + dir + "/work"}})
 		return v
 	}
-	long := filepath.Join(dir, strings.Repeat("x", 200), "lower")
+	long, empty := filepath.Join(dir, strings.Repeat("x", 180), "lower"), filepath.Join(dir, strings.Repeat("y", 180))
 	require.NoError(t, os.MkdirAll(long, 0o755))
+	require.NoError(t, os.MkdirAll(empty, 0o755))
 	nstest.WriteFile(t, filepath.Join(long, "lower-file"), "")
-	out, err := applyInChild(t, overlayOn(long+":/usr"), "/data")
-	if err != nil && strings.Contains(err.Error(), "lowerdir+") {
-		t.Skip("lowerdir+ needs Linux 6.8: " + err.Error())
+	out, err := applyInChild(t, overlayOn(long+":"+empty+":/usr"), "/data")
+	if err != nil && strings.Contains(err.Error(), "lowerdir of more than 255 bytes requires Linux 6.8 or later") {
+		t.Skip("needs Linux 6.8: " + err.Error())
 	}
 	if err != nil && strings.Contains(err.Error(), "upper fs") {
 		t.Skip("the temporary directory cannot be an upper layer: " + err.Error())

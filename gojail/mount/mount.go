@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -205,15 +206,20 @@ func newFilesystem(m specs.Mount) (tree, error) {
 // configureContext sets the source and the data options of a file system context and creates the
 // superblock.
 func configureContext(ctx int, m specs.Mount, o mountOptions) error {
+	data := splitLayers(o.data)
 	fail := func(what string, err error) error {
-		return &mountError{Op: "fsconfig", Source: m.Type + " " + what, Target: m.Destination, Flags: m.Options, Detail: fscontext.Message(ctx), Err: err}
+		detail := fscontext.Message(ctx)
+		if err == unix.EINVAL && !slices.Equal(data, o.data) {
+			detail = fmt.Sprintf("lowerdir of more than %d bytes requires Linux 6.8 or later, and layers of no more than that each: %s", fsconfigMax, detail)
+		}
+		return &mountError{Op: "fsconfig", Source: m.Type + " " + what, Target: m.Destination, Flags: m.Options, Detail: detail, Err: err}
 	}
 	if m.Source != "" {
 		if err := unix.FsconfigSetString(ctx, "source", m.Source); err != nil {
 			return fail("source="+m.Source, err)
 		}
 	}
-	for _, option := range splitLayers(o.data) {
+	for _, option := range data {
 		key, value, has := strings.Cut(option, "=")
 		var err error
 		if has {

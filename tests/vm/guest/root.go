@@ -163,6 +163,9 @@ func configure() error {
 			return err
 		}
 	}
+	if err := os.Chmod("/dev/fuse", 0o666); err != nil && !os.IsNotExist(err) { // as udev does
+		return err
+	}
 	controllers, err := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
 	if err != nil {
 		return err
