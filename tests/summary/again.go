@@ -144,3 +144,33 @@ func (r *run) findFewFailed() map[string][]string {
 	}
 	return all
 }
+
+// printSecondTries prints the number of second tries and then each of them, and appends them to the file that GOJAIL_SECOND_TRIES names.
+func (r *run) printSecondTries(out io.Writer) {
+	var lines string
+	for _, test := range r.again {
+		lines += "passed only at the second try " + test + "\n"
+	}
+	for _, guest := range r.restarts {
+		lines += guest + "\n"
+	}
+	if lines == "" {
+		return
+	}
+	fmt.Fprintf(out, "%d needed a second try\n%s", len(r.again)+len(r.restarts), lines)
+	if path := os.Getenv("GOJAIL_SECOND_TRIES"); path != "" {
+		if err := appendTo(path, lines); err != nil {
+			fmt.Fprintf(out, "second tries are not recorded: %v\n", err)
+		}
+	}
+}
+
+// appendTo appends text to a file.
+func appendTo(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}

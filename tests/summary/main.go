@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command summary reads go test -json, prints what failed as it fails and one
-// line for each package, and ends with every skip's reason, every second try and the counts.
+// line for each package, and ends with every skip's reason, the counts and every second try.
 //
 //	summary                                        reads standard input
 //	summary [-again COMMAND] COMMAND [ARGUMENT]... runs the command
 //
 // With -columns it runs the command once for each release of Slurm and adds a table. With -again it runs once
 // more what fails, if that is little and starts a Slurm or a VM: COMMAND -run PATTERN PACKAGE. In CI (the
-// variable CI is set) a skip that the machine gives no cause for is a failure.
+// variable CI is set) a skip that the machine gives no cause for is a failure. The file that GOJAIL_SECOND_TRIES names gets a line
+// for each second try.
 package main
 
 import (
@@ -46,6 +47,9 @@ type run struct {
 
 // guestRestarted begins the line of a package's output that says that its guest ended by itself (tests/vm/ctl).
 const guestRestarted = "guest started once more: "
+
+// shuffleSeed begins the line of a package's output with the seed of the order of its tests (go help testflag, -shuffle).
+const shuffleSeed = "-test.shuffle "
 
 func newRun(qualifies func(string) bool) *run {
 	return &run{output: map[string][]string{}, parents: map[string]bool{}, packageHasFailures: map[string]bool{},
@@ -101,6 +105,9 @@ func (r *run) addEvent(e event) {
 		delete(r.packageHasFailures, e.Package) // of the first try
 	case "output":
 		r.output[key] = append(r.output[key], e.Output)
+		if e.Test == "" && strings.HasPrefix(e.Output, shuffleSeed) {
+			fmt.Printf("%s: %s", e.Package, e.Output)
+		}
 		if e.Test == "" && strings.HasPrefix(e.Output, guestRestarted) {
 			r.restarts = append(r.restarts, e.Package+": "+strings.TrimSpace(e.Output))
 		}
@@ -201,14 +208,9 @@ func (r *run) close(out io.Writer) int {
 	for _, test := range append(r.failed, r.broken...) {
 		fmt.Fprintf(out, "failed  %s\n", test)
 	}
-	for _, test := range r.again {
-		fmt.Fprintf(out, "passed only at the second try %s\n", test)
-	}
-	for _, guest := range r.restarts {
-		fmt.Fprintf(out, "%s\n", guest)
-	}
 	failed := len(r.failed) + len(r.broken)
 	fmt.Fprintf(out, "%d passed, %d failed, %d skipped\n", len(r.passed), failed, len(skipped))
+	r.printSecondTries(out)
 	if failed > 0 || len(r.passed) == 0 {
 		return 1
 	}

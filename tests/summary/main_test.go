@@ -4,10 +4,19 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
+
+func TestMain(m *testing.M) {
+	os.Unsetenv("GOJAIL_SECOND_TRIES") // that of the run that this test belongs to
+	os.Exit(m.Run())
+}
 
 // summarise returns the exit status and the text after the last package.
 func summarise(inCI bool, events ...event) (int, string) {
@@ -93,18 +102,24 @@ func TestSummaryCountsOnce(t *testing.T) {
 }
 
 func TestSummaryTellsOfASecondTry(t *testing.T) {
+	record := filepath.Join(t.TempDir(), "second-tries")
+	t.Setenv("GOJAIL_SECOND_TRIES", record)
 	first := []event{start, good, {Action: "run", Package: "p", Test: "T/a"}, {Action: "fail", Package: "p", Test: "T/a"}, {Action: "fail", Package: "p", Test: "T"}}
 	second := append(first, event{Action: "pass", Package: "p", Test: "T/a"}, event{Action: "pass", Package: "p", Test: "T"}, ended)
 	code, text := summarise(false, second...)
 	assert.Zero(t, code)
-	assert.Equal(t, "\npassed only at the second try p T/a\n2 passed, 0 failed, 0 skipped\n", text)
+	assert.Equal(t, "\n2 passed, 0 failed, 0 skipped\n1 needed a second try\npassed only at the second try p T/a\n", text)
 	code, text = summarise(false, append(first, event{Action: "fail", Package: "p", Test: "T/a"}, event{Action: "fail", Package: "p", Test: "T"}, event{Action: "fail", Package: "p"})...)
 	assert.Equal(t, 1, code)
 	assert.Equal(t, "\nfailed  p T/a\n1 passed, 1 failed, 0 skipped\n", text)
+	summarise(false, second...)
+	lines, err := os.ReadFile(record)
+	require.NoError(t, err)
+	assert.Equal(t, strings.Repeat("passed only at the second try p T/a\n", 2), string(lines), "of two runs")
 }
 
 func TestSummaryTellsOfAGuestThatWasRestarted(t *testing.T) {
 	code, text := summarise(false, start, event{Action: "output", Package: "p", Output: guestRestarted + "QEMU: signal: killed\n"}, good, ended)
 	assert.Zero(t, code)
-	assert.Equal(t, "\np: guest started once more: QEMU: signal: killed\n1 passed, 0 failed, 0 skipped\n", text)
+	assert.Equal(t, "\n1 passed, 0 failed, 0 skipped\n1 needed a second try\np: guest started once more: QEMU: signal: killed\n", text)
 }
