@@ -67,7 +67,7 @@ PROLOG_SRCS    = $(wildcard spank/common/*.c spank/prolog/*.c)
 SESSION_SRCS   = $(wildcard spank/common/*.c spank/session/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
-.PHONY: all help man deps rootfs unit test site pod containers gpu test-slurm test-vm test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images bench-exporter cluster cluster-down install install-docs uninstall plugins deb rpm dist fuzz asan clean
+.PHONY: all help man deps rootfs unit test site pod containers gpu rota test-slurm test-vm vm-self test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images bench-exporter cluster cluster-down install install-docs uninstall plugins deb rpm dist fuzz asan clean
 
 all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) $(EXPORTER) $(MAN) $(GRAFANA) ## build plugin, launcher, Prolog, gojail-session, library, commands, manual pages and dashboards below build/
 	@:
@@ -166,33 +166,50 @@ unit: ## what needs neither root nor Slurm, within two minutes
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@set -o pipefail; $(GO) test -json -short $$($(GO) list ./... | grep -vE '/tests/(containers|gpu|pod|prometheus|session|slurm|escape|shim|site|storage$$|vm(/inside)?$$)|/spank/bridge') | CI= $(BUILD)/summary
 
+# The tests that TEST selects, or a part of those in the directories: PART=2/3 is the second of three. All without either.
+select = $(or $(TEST),$(if $(PART),$(or $(shell $(GO) run ./tests/rota -part $(PART) $(1)),$(error no part $(PART) of the tests)),.))
+
 # The build comes after deps (Slurm's headers) and the tests after both.
-test: lint ## lint, and everything but the long suites, on a private Slurm
+test: lint ## lint, and everything but the long suites, on a private Slurm; LOAD=4: beside so many busy loops
 	@$(MAKE) --no-print-directory all rootfs
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(BUILD)/summary -again "$(GO) test -json -count=1 -timeout 50m" tests/all
+	@$(if $(LOAD),tests/load $(LOAD)) $(BUILD)/summary -again "$(GO) test -json -count=1 -timeout 50m" tests/all
+
+rota: ## of the long suites, what continuous integration runs for this commit (tests/README.md); SLOT=name: what that slot has
+	@plan=$$($(GO) run ./tests/rota $(or $(SLOT),turn)) || exit; \
+		while IFS=$$'\t' read -r slot minutes command <&3; do \
+			echo "==== $$slot, about $$minutes minutes: $$command"; bash -c "$$command" </dev/null || exit; done 3<<<"$$plan"
+
+# The packages of tests/releases/test.
+SUITE_DIRS := ./tests/slurm ./tests/escape ./tests/session ./healthcheck/cmd/gojail-healthcheck
 
 # Each release of Slurm comes from the Debian suite that has it, in a root of its own.
 RELEASE ?= 22.05 24.11 26.05
 
-test-slurm: deps ## the suite on RELEASE="22.05 24.11 26.05", and a table of all
+test-slurm: deps ## the suite on RELEASE="22.05 24.11 26.05", and a table of all; PART=2/3: a third of it
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(BUILD)/summary -columns "$(RELEASE)" -again tests/releases/test tests/releases/test $(TEST_ARGS)
+	@$(BUILD)/summary -columns "$(RELEASE)" -again tests/releases/test tests/releases/test $(TEST_ARGS) $(if $(PART),-run '$(call select,$(SUITE_DIRS))')
 
 # The kernel of the VM: 6.1, 6.12 or newest, that of Debian 12, 13 and testing.
 KERNEL ?= 6.12
-test-vm vm vm-storage bench-storage vm-shell: export GOJAIL_KERNEL = $(KERNEL)
+vm-self test-vm vm vm-storage bench-storage vm-shell: export GOJAIL_KERNEL = $(KERNEL)
 
 # What is skipped where the kernel has no project quotas for ext4; the guest's has.
 QUOTA_TESTS := TestTeardownForgetsTheLimit|TestTeardownWhateverTheUserDid/ext4_quota_give_it_other_projects
 
-test-vm: deps ## the VM itself, then its tests on each RELEASE, in a VM with SR-IOV and cgroup v2; SUITE=Name: of the suite only these
+# Of the suite on a private Slurm, what is long because it tries each of many moments, faults or features runs in the VM with WHOLE=1 only; and
+# TestCDI needs devices that the guest does not have.
+LONG_IN_VM := $(if $(WHOLE),,TestKilledAtAnyMoment|TestFailClosed|TestEarlierPlugin|TestSlurmDoesToTasks|TestContainerPlugin|TestX11|TestOCI|TestCDI)
+
+vm-self: deps ## the VM itself, and quotas in it
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@tests/vm/fetch
 	@set -o pipefail; $(GO) test -json -count=1 -timeout 20m ./tests/vm | $(BUILD)/summary
 	@set -o pipefail; $(GO) run ./tests/vm/ctl test host '$(QUOTA_TESTS)' ./gojail/sandbox | $(BUILD)/summary
 	@set -o pipefail; $(GO) run ./tests/vm/ctl test host . ./gojail/mount ./gojail/imagefile | $(BUILD)/summary
-	@$(BUILD)/summary -columns "$(RELEASE)" -again tests/vm/test tests/vm/test
+
+test-vm: vm-self ## the VM itself, then its tests on each RELEASE, in a VM with SR-IOV and cgroup v2; SUITE=Name: of the suite only these
+	@LONG='$(LONG_IN_VM)' $(BUILD)/summary -columns "$(RELEASE)" -again tests/vm/test tests/vm/test
 
 test-all: ## all of them: every release, in the VM too, with the longest tests there (hours)
 	@GOJAIL_SOAK=2000 $(MAKE) --no-print-directory test
@@ -207,13 +224,13 @@ test-packages: deps ## the packages: the same bytes at two places, installed, up
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@set -o pipefail; $(GO) test -json -count=1 -timeout 60m ./tests/packages | $(BUILD)/summary
 
-site: deps ## three machines with systemd and packages, as one cluster; TEST=Name: only this; WHOLE=1: a long soak
+site: deps ## three machines with systemd and packages, as one cluster; TEST=Name: only this; PART=2/3: a third of all; WHOLE=1: a long soak
 	@$(MAKE) --no-print-directory all
 	@tests/site/make
 	@tests/site/packages
 	@tests/site/slurm
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@set -o pipefail; $(GO) test -json -count=1 -timeout 24h -run '$(or $(TEST),.)' ./tests/site | $(BUILD)/summary
+	@set -o pipefail; $(GO) test -json -count=1 -timeout 24h -run '$(call select,./tests/site)' ./tests/site | $(BUILD)/summary
 
 pod: deps ## slurmd in podman's containers, as Slinky's pods have it, on each RELEASE from 24.11 on; TEST=Name: only this
 	@tests/deps.sh podman runc conmon
@@ -233,18 +250,18 @@ gpu: deps ## jobs in jails on the NVIDIA GPUs of this machine, and the health ch
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@set -o pipefail; $(if $(findstring command,$(origin RELEASE)),GOJAIL_RELEASE=$(RELEASE)) $(GO) test -json -count=1 ./tests/gpu | $(BUILD)/summary
 
-test-escape: deps ## all attacks on a jail; make test has the quick ones
+test-escape: deps ## all attacks on a jail, with thousands of rounds of the races; PART=2/3: a third of them
 	@$(MAKE) --no-print-directory all rootfs
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@set -o pipefail; GOJAIL_ESCAPE=all $(GO) test -json -count=1 -timeout 60m ./tests/escape | $(BUILD)/summary
+	@set -o pipefail; GOJAIL_ESCAPE=all $(GO) test -json -count=1 -timeout 60m -run '$(call select,./tests/escape)' ./tests/escape | $(BUILD)/summary
 
-vm: deps ## TEST=Name: one test in the VM, on RELEASE; PACKAGE=./tests/slurm: of the suite; KERNEL=6.1, 6.12 or newest
+vm: deps ## TEST=Name: one test in the VM, on RELEASE; PART=2/3: a third of them; PACKAGE=./tests/slurm: of the suite; KERNEL=6.1, 6.12 or newest
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" -again tests/vm/test tests/vm/test -run '$(or $(TEST),.)' $(or $(PACKAGE),./tests/vm/inside)
+	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" -again tests/vm/test tests/vm/test -run '$(call select,$(or $(PACKAGE),./tests/vm/inside))$(and $(PART),$(LONG_IN_VM),!$(LONG_IN_VM))' $(or $(PACKAGE),./tests/vm/inside)
 
-vm-storage: deps ## jails on NFS, in the VM, on RELEASE and KERNEL; TEST=Name: only this
+vm-storage: deps ## jails on NFS, in the VM, on RELEASE and KERNEL; TEST=Name: only this; PART=2/3: a third of all
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" -again tests/storage/test tests/storage/test -run '$(or $(TEST),.)' ./tests/storage
+	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" -again tests/storage/test tests/storage/test -run '$(call select,./tests/storage)' ./tests/storage
 
 bench-storage: deps ## in the VM: a directory on NFS beside image files there, on RELEASE
 	@tests/releases/make $(firstword $(RELEASE))
@@ -355,8 +372,8 @@ uninstall: ## remove what install put below $(DESTDIR)$(PREFIX)
 		$(DESTDIR)$(udevdir)/80-gojail-vf.rules $(DESTDIR)$(netdir)/10-gojail-vf.network
 	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)/systemd $(DESTDIR)$(docdir)/grafana $(DESTDIR)$(docdir)/prometheus $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir)
 
-fuzz: ## each fuzz test for FUZZTIME; FUZZPARTS=9: a ninth of them, another one with each commit
-	@tests/fuzz.sh $(or $(FUZZTIME),10s) $(FUZZPARTS)
+fuzz: ## each fuzz test for FUZZTIME
+	@tests/fuzz.sh $(or $(FUZZTIME),10s)
 
 asan: all ## the shim under ASan and UBSan in a small host program
 	$(GO) test -count=1 -v ./tests/shim

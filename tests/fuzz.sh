@@ -1,21 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# fuzz.sh TIME [PARTS]: runs each fuzz test of the repository for that long; with PARTS, one of so many parts of them: the number of commits
-# says which, so that runs of later commits come to all of them. An input that fails is below testdata/fuzz then: mend the fault, and commit the
-# input, which each go test tries from then on. Go's fuzzer itself ends at times on a busy machine, without such an input: that is told, and is no failure.
+# fuzz.sh TIME: runs each fuzz test of the repository for that long. An input that fails is below testdata/fuzz then: mend the fault, and commit
+# the input, which each go test tries from then on. Go's fuzzer itself ends at times on a busy machine, without such an input: that is told, and is no failure.
 set -euo pipefail
-time=${1:?usage: fuzz.sh TIME [PARTS]}
-parts=${2:-1}
-part=$(($(git rev-list --count HEAD 2>/dev/null || echo 0) % parts))
-number=0 failed=0
+time=${1:?usage: fuzz.sh TIME}
+failed=0
 
 # inputs: those that fuzz tests have found.
 inputs() { find . -path '*/testdata/fuzz/*' -type f | sort; }
 
 for package in $(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do
 	for fuzz in $(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\)(.*/\1/p' "$package"/*_test.go | sort); do
-		((number++ % parts == part)) || continue
 		echo "== $package $fuzz"
 		before=$(inputs)
 		go test -run '^$' -fuzz "^$fuzz\$" -fuzztime "$time" -fuzzminimizetime=1x "$package" && continue
