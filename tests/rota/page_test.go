@@ -71,6 +71,7 @@ func listCalls(slots []slot, recipes map[string]string) (calls []makeCall) {
 			if c.dirs = testDir.FindAllString(recipes[c.target], -1); c.values["PACKAGE"] != "" {
 				c.dirs = []string{c.values["PACKAGE"]}
 			}
+			c.dirs = slices.DeleteFunc(c.dirs, func(dir string) bool { return dir == "./tests/summary" }) // the program
 			calls = append(calls, c)
 		}
 	}
@@ -106,7 +107,7 @@ func TestEachSuiteIsInASlot(t *testing.T) {
 		}
 	}
 	for _, c := range all {
-		assert.Contains(t, recipes, c.target, "slot %s: the Makefile has no such target", c.slot)
+		assert.NotEmpty(t, recipes[c.target], "slot %s: the Makefile has no target %s", c.slot, c.target)
 	}
 }
 

@@ -68,6 +68,12 @@ for p in $(cat /proc/$PPID/task/$PPID/children); do [ $p = $$ ] || echo $p; done
 			for _, pid := range loops {
 				var number int
 				fmt.Sscan(pid, &number)
+				require.Greater(t, number, 1)
+				t.Cleanup(func() {
+					if t.Failed() {
+						syscall.Kill(number, syscall.SIGKILL)
+					}
+				})
 				assert.Eventually(t, func() bool { return isGone(number) }, 30*time.Second, 10*time.Millisecond, "busy loop %d", number)
 			}
 		})
