@@ -37,6 +37,7 @@ type run struct {
 	failed, skipped    []string
 	again              []string                 // tests that passed only when they were run once more
 	restarts           []string                 // guests that were started once more, by package
+	orders             []string                 // how to repeat the random order of a package's tests
 	broken             []string                 // packages that do not build, fail outside a test, or never ended
 	running            map[string]bool          // packages without a result so far
 	qualifies          func(reason string) bool // in CI: this machine has what the skipped test asks for
@@ -105,8 +106,8 @@ func (r *run) addEvent(e event) {
 		delete(r.packageHasFailures, e.Package) // of the first try
 	case "output":
 		r.output[key] = append(r.output[key], e.Output)
-		if e.Test == "" && strings.HasPrefix(e.Output, shuffleSeed) {
-			fmt.Printf("%s: %s", e.Package, e.Output)
+		if seed, found := strings.CutPrefix(e.Output, shuffleSeed); found && e.Test == "" {
+			r.orders = append(r.orders, fmt.Sprintf("%s: go test -shuffle=%s", e.Package, strings.TrimSpace(seed)))
 		}
 		if e.Test == "" && strings.HasPrefix(e.Output, guestRestarted) {
 			r.restarts = append(r.restarts, e.Package+": "+strings.TrimSpace(e.Output))
@@ -205,6 +206,9 @@ func (r *run) close(out io.Writer) int {
 		r.broken = append(r.broken, name+": it did not come to its end")
 	}
 	printSlowest(out, r.seconds)
+	for _, order := range r.orders {
+		fmt.Fprintf(out, "order   %s\n", order)
+	}
 	for _, test := range append(r.failed, r.broken...) {
 		fmt.Fprintf(out, "failed  %s\n", test)
 	}

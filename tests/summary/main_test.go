@@ -62,6 +62,11 @@ func TestSummaryNamesSlowTests(t *testing.T) {
 	assert.Contains(t, text, "slow    p TestOf: 41 s\nslow    p TestTwice: 12 s\n4 passed")
 }
 
+func TestSummaryTellsHowToRepeatAnOrder(t *testing.T) {
+	_, text := summarise(false, start, event{Action: "output", Package: "p", Output: "-test.shuffle 42\n"}, good, ended)
+	assert.Equal(t, "\norder   p: go test -shuffle=42\n1 passed, 0 failed, 0 skipped\n", text)
+}
+
 func TestSummaryExcusesKernels(t *testing.T) {
 	for reason, want := range map[string]bool{
 		"a_test.go:7: needs the kernel's btrfs": true, "a_test.go:7: needs the kernel's xfs": false,
