@@ -190,11 +190,22 @@ func TestFindUncovered(t *testing.T) {
 	assert.Equal(t, []string{"all"}, findUncovered("./tests/vm", selected))
 }
 
-// TestPatternsSelect: each name in a TEST=A|B of the table selects a test.
+// TestPatternsSelect: each name in a TEST=A|B of the table selects a test, and so does each PART=2/3.
 func TestPatternsSelect(t *testing.T) {
 	got := readPage(t)
 	count := 0
 	for _, c := range listCalls(slices.Concat(got.turns, got.others), readMakefile(t)) {
+		if part := c.values["PART"]; part != "" {
+			var dirs []string
+			for _, dir := range c.dirs {
+				dirs = append(dirs, "../../"+dir)
+			}
+			names, err := listTests(dirs)
+			require.NoError(t, err)
+			pattern, err := selectPart(part, names)
+			require.NoError(t, err, "slot %s", c.slot)
+			assert.True(t, selects(t, pattern, c.dirs), "slot %s: PART=%s selects no test of %v", c.slot, part, c.dirs)
+		}
 		for pattern := range strings.SplitSeq(c.values["TEST"], "|") {
 			if pattern == "" {
 				continue
