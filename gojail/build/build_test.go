@@ -330,7 +330,7 @@ func TestBuildFromARegistryFetchesInParallel(t *testing.T) {
 			most.Store(n)
 		}
 		defer now.Add(-1)
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // as a registry that is far away
 		inner.ServeHTTP(w, r)
 	})
 	record, err := Build(context.Background(), jail, request(source))

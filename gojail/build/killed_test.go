@@ -61,7 +61,7 @@ func killAtAnyMoment(t *testing.T, jail *store.Jail, dir, source, base string) {
 		start := time.Now()
 		require.NoError(t, cmd.Start())
 		if round > 0 {
-			time.Sleep(whole * time.Duration(round) * 5 / 4 / rounds)
+			time.Sleep(whole * time.Duration(round) * 5 / 4 / rounds) // any moment
 			cmd.Process.Kill()
 		}
 		if cmd.Wait() != nil {
@@ -149,5 +149,5 @@ func waitForNoChildren(t *testing.T, dir string) {
 			}
 		}
 		return true
-	}, 10*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 }

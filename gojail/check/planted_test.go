@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -78,7 +77,6 @@ func TestShellWithALease(t *testing.T) {
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
 		t.Skip("needs leases: ", err)
 	}
-	begin := time.Now()
+	// Had it waited, it could be opened.
 	assert.Contains(t, n.listFindings(), "has a /bin/sh that cannot be opened: resource temporarily unavailable")
-	assert.Less(t, time.Since(begin), 10*time.Second)
 }

@@ -39,7 +39,7 @@ func TestMount(t *testing.T) {
 			assert.Len(t, imagefiletest.LoopDevices(t, path), len(before)+1)
 		}
 		require.NoError(t, unix.Close(root))
-		assert.Eventually(t, func() bool { return len(imagefiletest.LoopDevices(t, path)) == len(before) }, 10*time.Second, 10*time.Millisecond)
+		assert.Eventually(t, func() bool { return len(imagefiletest.LoopDevices(t, path)) == len(before) }, time.Minute, 10*time.Millisecond)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestEROFSOverLoop(t *testing.T) {
 	assert.Equal(t, "image\n", string(text))
 	assert.Len(t, imagefiletest.LoopDevices(t, path), 1)
 	require.NoError(t, unix.Close(root))
-	assert.Eventually(t, func() bool { return len(imagefiletest.LoopDevices(t, path)) == 0 }, 10*time.Second, 10*time.Millisecond)
+	assert.Eventually(t, func() bool { return len(imagefiletest.LoopDevices(t, path)) == 0 }, time.Minute, 10*time.Millisecond)
 }
 
 // TestLoopDevicesAreTakenByMany: each of several processes at once gets a device of its own.
@@ -83,7 +83,7 @@ func TestLoopDevicesAreTakenByMany(t *testing.T) {
 	for _, root := range roots {
 		unix.Close(root)
 	}
-	assert.Eventually(t, func() bool { return len(imagefiletest.LoopDevices(t, path)) == 0 }, 10*time.Second, 10*time.Millisecond)
+	assert.Eventually(t, func() bool { return len(imagefiletest.LoopDevices(t, path)) == 0 }, time.Minute, 10*time.Millisecond)
 }
 
 func TestOpenRefuses(t *testing.T) {
@@ -195,7 +195,7 @@ func TestMountDamaged(t *testing.T) {
 	require.Error(t, err)
 	assert.Contains(t, err.Error(), "cannot mount jail root "+path+": squashfs: ")
 	assert.NotContains(t, err.Error(), "\n")
-	assert.Eventually(t, func() bool { return len(imagefiletest.LoopDevices(t, path)) == 0 }, 10*time.Second, 10*time.Millisecond)
+	assert.Eventually(t, func() bool { return len(imagefiletest.LoopDevices(t, path)) == 0 }, time.Minute, 10*time.Millisecond)
 }
 
 // TestMountIsOfWhatWasChecked: a file that takes the name between check and mount is not mounted.

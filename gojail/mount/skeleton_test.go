@@ -46,7 +46,7 @@ func TestTargetsAreThoseOnTheJailsStorage(t *testing.T) {
 
 func TestMakeTargets(t *testing.T) {
 	c, j, v := newEmptyJail(t)
-	made, err := MakeTargets(c, j, v, time.Now().Add(time.Second))
+	made, err := MakeTargets(c, j, v, time.Now().Add(time.Minute))
 	require.NoError(t, err)
 	assert.Contains(t, made, plan.Target{Path: "/run", Dir: true})
 	assert.Contains(t, made, plan.Target{Path: "/var", Dir: true})
@@ -61,7 +61,7 @@ func TestMakeTargets(t *testing.T) {
 		}
 		assert.Equal(t, want, st.Mode(), made.Path)
 	}
-	made, err = MakeTargets(c, j, v, time.Now().Add(time.Second))
+	made, err = MakeTargets(c, j, v, time.Now().Add(time.Minute))
 	require.NoError(t, err)
 	assert.Empty(t, made, "the second time there is nothing to make")
 }
@@ -70,14 +70,14 @@ func TestMakeTargetsStaysInsideTheJail(t *testing.T) {
 	c, j, v := newEmptyJail(t)
 	outside := t.TempDir()
 	require.NoError(t, os.Symlink(outside, filepath.Join(j.Root, "var")))
-	_, err := MakeTargets(c, j, v, time.Now().Add(time.Second))
+	_, err := MakeTargets(c, j, v, time.Now().Add(time.Minute))
 	assert.ErrorContains(t, err, "which does not exist in the jail, is in its place", "the link is resolved inside the jail")
 	entries, err := os.ReadDir(outside)
 	require.NoError(t, err)
 	assert.Empty(t, entries)
 
 	require.NoError(t, os.MkdirAll(filepath.Join(j.Root, outside), 0o755))
-	_, err = MakeTargets(c, j, v, time.Now().Add(time.Second))
+	_, err = MakeTargets(c, j, v, time.Now().Add(time.Minute))
 	require.NoError(t, err)
 	assert.DirExists(t, filepath.Join(j.Root, outside, "tmp"))
 	entries, err = os.ReadDir(outside)

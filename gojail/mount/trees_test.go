@@ -146,7 +146,7 @@ func TestUserMountsLeaveRootAlone(t *testing.T) {
 			}
 		}
 		return true
-	}, 5*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	_, err := os.ReadFile(dir + "/data/secret")
 	assert.NoError(t, err)
 }

@@ -63,7 +63,7 @@ func init() {
 		select {
 		case err := <-done:
 			return nil, err
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			return nil, errors.New("it waits for the title of a process that is not slurmstepd")
 		}
 	}

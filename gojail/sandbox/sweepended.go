@@ -14,12 +14,12 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// The end of a job may fail temporarily: a mount that somebody made, storage that hangs. The job is noted
-// (docs/state.md), and gojail retries after the ends of later jobs.
-const (
-	retryMost = 8               // limit of jobs that are retried after the end of another job
-	retryTime = 3 * time.Second // after which no other job is retried: the files of the job that ended are still to be removed
-)
+// retryMost is the limit of jobs that are retried after the end of another job. The end of a job may fail temporarily: a mount that somebody
+// made, storage that hangs. The job is noted (docs/state.md), and gojail retries after the ends of later jobs.
+const retryMost = 8
+
+// retryTime is the time after which no other job is retried: the files of the job that ended are still to be removed.
+var retryTime = 3 * time.Second
 
 // RetryEnded retries to end the jobs whose end failed, those with the oldest attempt first. release
 // releases their networks. A job that fails again stays noted, and no error is returned, since the caller

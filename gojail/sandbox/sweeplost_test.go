@@ -32,6 +32,6 @@ func TestLostHolderIsInhabited(t *testing.T) {
 		require.NoError(t, cmd.Start())
 		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 		p := holderOrZygote{state.Record{PID: cmd.Process.Pid}, true}
-		assert.Eventually(t, func() bool { return p.isInhabited() == want }, 10*time.Second, 5*time.Millisecond, "%s", lives)
+		assert.Eventually(t, func() bool { return p.isInhabited() == want }, time.Minute, 5*time.Millisecond, "%s", lives)
 	}
 }

@@ -149,7 +149,7 @@ func TestWriteSiteReplacesTheFile(t *testing.T) {
 	require.NoError(t, err)
 	state := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(state, "site"), []byte("old"), 0o644))
-	require.NoError(t, Write(c, state, time.Now().Add(time.Second)))
+	require.NoError(t, Write(c, state, time.Now().Add(time.Minute)))
 	text, err := os.ReadFile(filepath.Join(state, "site"))
 	require.NoError(t, err)
 	assert.True(t, strings.HasPrefix(string(text), "gojail-site "+strconv.Itoa(contract.Version)+"\n"))

@@ -125,7 +125,7 @@ func TestRecordOfAZombie(t *testing.T) {
 	require.Eventually(t, func() bool {
 		zygotes, err := s.Zygotes()
 		return err == nil && !zygotes[0].Alive
-	}, 5*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	_, err = s.TemplateRoot("small")
 	assert.EqualError(t, err, "jail small has no template on this node at the moment; try again")
 }

@@ -321,7 +321,7 @@ func TestTwoBuilders(t *testing.T) {
 	select {
 	case err := <-got:
 		t.Fatal("did not wait: ", err)
-	case <-time.After(200 * time.Millisecond):
+	case <-time.After(200 * time.Millisecond): // it waits
 	}
 	require.NoError(t, first.Remove())
 	require.NoError(t, <-got)
@@ -424,7 +424,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			require.NoError(t, cmd.Start())
 			cmds = append(cmds, cmd)
 		}
-		time.Sleep(time.Duration(20+round*3) * time.Millisecond)
+		time.Sleep(time.Duration(20+round*3) * time.Millisecond) // any moment
 		for _, cmd := range cmds {
 			require.NoError(t, cmd.Process.Kill())
 			cmd.Wait()

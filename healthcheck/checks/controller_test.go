@@ -62,7 +62,7 @@ func TestControllersAreLookedForAtOnce(t *testing.T) {
 	select {
 	case got := <-done:
 		assert.Equal(t, []string{"a!", "b!", "c!", "d!"}, got)
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("one waits for another")
 	}
 }

@@ -101,7 +101,7 @@ func TestMungeWithAFullQueue(t *testing.T) {
 	defer cancel()
 	expect(t, munge(short, h, s), check.Unknown, "munged does not answer")
 	go func() {
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // the check finds the socket full at first
 		for {
 			c, err := listener.Accept()
 			if err != nil {
@@ -132,6 +132,6 @@ func TestMungeOfTheMachine(t *testing.T) {
 	s.Daemons.Munge = dir + "/s"
 	require.Eventually(t, func() bool {
 		return once(testHost(t), munge, s).Verdict == check.OK
-	}, 10*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 	assert.False(t, errors.Is(cmd.Process.Signal(unix.Signal(0)), os.ErrProcessDone))
 }

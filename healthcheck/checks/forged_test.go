@@ -163,7 +163,7 @@ func TestKernelLogOfAProgramThatLies(t *testing.T) {
 			line = lines[i]
 			break
 		}
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(500 * time.Millisecond) // until the kernel tells of the next one
 	}
 	if line.Text == "" {
 		t.Skip("this kernel does not tell of a program's fault")

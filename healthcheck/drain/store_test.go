@@ -68,7 +68,7 @@ const hangs = "[ -p state.d/drain.json ] || mkfifo state.d/drain.json"
 func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
 	s := newSite(t)
 	s.reconciler.Store.Write = writer(t)
-	s.reconciler.Slurm.Timeout = 2 * time.Second
+	s.reconciler.Slurm.Timeout = 5 * time.Second
 	s.run("fo")
 	s.set("before-show", hangs)
 	s.run("fo")
@@ -81,7 +81,7 @@ func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
 	s.reconciler.Slurm.Timeout = time.Hour
 	s.run("fo")
 	s.set("before-show", hangs)
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second) // half of it is for the disk
 	defer cancel()
 	s.reconciler.History.AddResults(results("fo"))
 	s.outcome = s.reconciler.Reconcile(ctx, results("fo"))

@@ -33,7 +33,7 @@ func fake(t *testing.T, scripts map[string]string) *Slurm {
 	c := settings.Defaults()
 	c.Output, c.User = "/shared/nccl", "nccl"
 	c.Expect = []settings.Expect{{GPU: "H100", GPUs: 8, Nodes: 1, Size: "8G", BusBW: 1}, {GPU: "H100", GPUs: 8, Nodes: 1, Size: "1G", BusBW: 1}}
-	s.NCCL, s.Scontrol, s.Timeout = &c, filepath.Join(dir, "scontrol"), 20*time.Second
+	s.NCCL, s.Scontrol, s.Timeout = &c, filepath.Join(dir, "scontrol"), time.Minute
 	return s
 }
 

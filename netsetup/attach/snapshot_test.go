@@ -93,7 +93,7 @@ func connect(t testing.TB, a *link.Namespace, from string, b *link.Namespace, to
 			c.Close()
 		}
 	}()
-	dialer := net.Dialer{Timeout: 10 * time.Second}
+	dialer := net.Dialer{Timeout: time.Minute}
 	if from != "" {
 		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
 	}

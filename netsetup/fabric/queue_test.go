@@ -116,7 +116,7 @@ func TestNewerCallWhileOneIsOnItsWay(t *testing.T) {
 	release := u.Hold()
 	done := make(chan error)
 	go func() { done <- q.Do(t.Context(), c, Add, 0x11, 0xfe) }()
-	require.Eventually(t, func() bool { return len(u.Calls()) > 0 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(u.Calls()) > 0 }, time.Minute, time.Millisecond)
 	require.NoError(t, q.Put(t.Context(), Remove, 0x11, 0xfe), "is not held up")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()

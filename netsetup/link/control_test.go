@@ -54,7 +54,7 @@ func connect(t testing.TB, a, b *Namespace, address string) string {
 	}()
 	var seen []byte
 	err := netns.RunInside(a.fd, func() error {
-		c, err := net.DialTimeout("tcp", server.Addr().String(), 10*time.Second)
+		c, err := net.DialTimeout("tcp", server.Addr().String(), time.Minute)
 		if err != nil {
 			return err
 		}

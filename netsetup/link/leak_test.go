@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	before := readState()
 	code := m.Run()
-	for end := time.Now().Add(10 * time.Second); code == 0 && readState() != before; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); code == 0 && readState() != before; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			fmt.Printf("left behind; before:\n%s\nafter:\n%s\n", before, readState())
 			code = 1

@@ -27,7 +27,7 @@ import (
 func TestMain(m *testing.M) {
 	before := listOpen()
 	code := m.Run()
-	for end := time.Now().Add(10 * time.Second); code == 0 && listOpen() != before; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); code == 0 && listOpen() != before; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			fmt.Printf("left open; before:\n%s\nafter:\n%s\n", before, listOpen())
 			code = 1
@@ -79,7 +79,7 @@ func newLAN(t testing.TB, rails int) lan {
 		require.NoError(t, to.WaitCarrier(t.Context(), moved.Index))
 		require.Eventually(t, func() bool { // the switch learns of the carrier by itself, later than the job may
 			return strings.Contains(runShell(t, sw, fmt.Sprintf("ip -d link show port%d", i)), "state forwarding")
-		}, 20*time.Second, 5*time.Millisecond)
+		}, time.Minute, 5*time.Millisecond)
 		return moved.Link
 	}
 	for i := range rails {
@@ -195,7 +195,7 @@ func TestAnnounceChangesNeighbours(t *testing.T) {
 			// The kernel ignores a change within 1 s of the last one (locktime), so it is announced again.
 			openProber(t, n.job, n.rails[0]).Announce(parseIP(a))
 			return strings.Contains(runShell(t, n.peer, "ip neigh show "+a), n.rails[0].MAC.String())
-		}, 20*time.Second, 50*time.Millisecond)
+		}, time.Minute, 50*time.Millisecond)
 	}
 }
 

@@ -137,7 +137,7 @@ func TestBusyNetwork(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	})
-	require.Eventually(t, func() bool { return sent.Load() > 5000 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return sent.Load() > 5000 }, time.Minute, time.Millisecond)
 	for range 20 {
 		err := openProber(t, n.job, n.rails[0]).ProbeConflict(t.Context(), parseIP("192.0.2.9"), patient)
 		assert.Error(t, err)
@@ -212,7 +212,7 @@ func TestRouterAdvertisements(t *testing.T) {
 	require.Eventually(t, func() bool {
 		require.NoError(t, s.send(advert))
 		return strings.Contains(runShell(t, n.job, "ip -6 route show default"), "via fe80::bad dev net1 proto ra")
-	}, 20*time.Second, 50*time.Millisecond, "what is to be cured")
+	}, time.Minute, 50*time.Millisecond, "what is to be cured")
 	assert.NotContains(t, runShell(t, n.job, "ip -6 route show default"), "net2")
 }
 
@@ -230,7 +230,7 @@ func TestNewQuestionEmptiesTheQueue(t *testing.T) {
 	}
 	_, _, err = p.prepareSocket(buildAnswerFilter(parseIP("192.0.2.9")))
 	require.NoError(t, err)
-	require.NoError(t, s.file.SetDeadline(time.Now().Add(50*time.Millisecond)))
+	require.NoError(t, s.file.SetDeadline(time.Now().Add(50*time.Millisecond))) // nothing comes
 	_, _, err = s.receive()
 	assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
 }

@@ -131,9 +131,9 @@ func TestCheckFinds(t *testing.T) {
 // TestCheckDoesNotWait uses a command that hangs, and one that keeps its output open.
 func TestCheckDoesNotWait(t *testing.T) {
 	began := time.Now()
-	_, err := runQuery(time.Second, "sh", "-c", "sleep 20 & exec sleep 300")
+	_, err := runQuery(time.Second, "sh", "-c", "sleep 300 & exec sleep 300")
 	assert.Error(t, err)
-	assert.Less(t, time.Since(began), 20*time.Second)
+	assert.Less(t, time.Since(began), time.Minute)
 	out, err := runQuery(time.Minute, "echo", "IB(1)")
 	require.NoError(t, err)
 	assert.Equal(t, "IB(1)\n", out)

@@ -38,7 +38,7 @@ func newFake(t *testing.T, cards ...fakesys.Card) *fake {
 	for _, c := range cards {
 		f.AddCard(c)
 	}
-	f.kernel = &Kernel{Roots: f.Roots(), Modprobe: f.Modprobe, Patience: 10 * time.Second, Write: f.write, ReadVF: f.readVF, SetVF: f.setVF}
+	f.kernel = &Kernel{Roots: f.Roots(), Modprobe: f.Modprobe, Patience: time.Minute, Write: f.write, ReadVF: f.readVF, SetVF: f.setVF}
 	f.kernel.SetRDMAMode = func(mode string) error {
 		if f.rdma != nil {
 			return f.rdma

@@ -236,7 +236,7 @@ func TestOutputToAFIFOOfTheNode(t *testing.T) {
 	for _, label := range []string{"--unbuffered", "--label"} {
 		for _, option := range []string{"--output=", "--error="} {
 			r := s.runStepWithFiles("closed", label, option+nodeOnly+"fifo%t", "sh", "-c", "echo ran; echo ran >&2")
-			require.NoError(t, reader.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+			require.NoError(t, reader.SetReadDeadline(time.Now().Add(100*time.Millisecond))) // the step has ended
 			text, _ := io.ReadAll(reader)
 			assert.NotContains(t, string(text), "ran\n", "%s %s: %s", label, option, r)
 			assert.Contains(t, r.Stderr+string(text), notShown, "%s %s", label, option)

@@ -57,11 +57,11 @@ func TestFalseProcWhileTasksRun(t *testing.T) {
 	select {
 	case r := <-ended:
 		assert.Zero(t, r.Code, r)
-	case <-time.After(20 * time.Second * harness.Slow):
+	case <-time.After(harness.Timeout * harness.Slow):
 		assert.Fail(t, "the step does not end", "%s", strings.Join(listCommands(s), "\n"))
 		for _, pipe := range pipes { // releases the processes that wait there
 			if fd, err := unix.Open(pipe, unix.O_RDWR|unix.O_NONBLOCK, 0); err == nil {
-				time.Sleep(100 * time.Millisecond)
+				time.Sleep(100 * time.Millisecond) // those that wait there go on
 				unix.Close(fd)
 			}
 		}
@@ -108,7 +108,7 @@ func TestExchangedTmpWhileTasksStart(t *testing.T) {
 				done = true
 			default:
 				err = exchange()
-				time.Sleep(time.Duration(100+time.Now().UnixNano()%1000) * time.Microsecond)
+				time.Sleep(time.Duration(100+time.Now().UnixNano()%1000) * time.Microsecond) // any moment
 			}
 		}
 		stopped <- err

@@ -18,6 +18,9 @@ import (
 // Timeout of one command; a command that takes longer is killed.
 const Timeout = 60 * time.Second
 
+// Late is how much later than its deadline a busy machine may end what must end by it.
+var Late = 30 * time.Second * Slow
+
 // Slow is how many times longer things may take here than on a machine whose processors are not emulated.
 var Slow = findSlowness()
 

@@ -126,11 +126,12 @@ func TestSlurmOnALoginNode(t *testing.T) {
 
 // TestLoginSandboxEnds requires that /tmp and processes stay between sessions for a while, stay as long as a process is left, and are gone then.
 func TestLoginSandboxEnds(t *testing.T) {
-	s := sharedLoginNode(t, strings.Replace(loginTable, "2s", "4s", 1))
+	const linger = 6 * time.Second
+	s := sharedLoginNode(t, strings.Replace(loginTable, "2s", linger.String(), 1))
 	ssh := func(command string) harness.Result { return s.runSSH(harness.Alice, "none", forced, command) }
 	requireOutput(t, "", ssh("echo kept >/tmp/file"))
 	requireOutput(t, "kept", ssh("cat /tmp/file; setsid sleep 7006 </dev/null >/dev/null 2>&1 &"))
-	time.Sleep(6 * time.Second) // longer than linger
+	time.Sleep(linger * 3 / 2) // nothing must happen
 	assert.Contains(t, s.listLogins(), "login-5001", "a process is left in it")
 	r := s.Gojail("login1", "sweep")
 	assert.Contains(t, r.Stdout, "kept job login-5001: ", r)
@@ -139,12 +140,20 @@ func TestLoginSandboxEnds(t *testing.T) {
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return len(s.Find("gojail-launcher login")) == 0 }), "%v", s.Find("gojail-launcher login"))
 	requireOutput(t, "0", ssh("ls /tmp | wc -l"))
 
-	// A session that begins and ends while the watcher pauses counts as well.
-	requireOutput(t, "", ssh("echo kept >/tmp/file"))
-	time.Sleep(2500 * time.Millisecond)
-	requireOutput(t, "", ssh("true"))
-	time.Sleep(2500 * time.Millisecond)
-	requireOutput(t, "kept", ssh("cat /tmp/file"))
+	// A session that begins and ends while the watcher pauses counts as well. On a busy machine, it may have begun too late.
+	var said harness.Result
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
+		requireOutput(t, "", ssh("echo kept >/tmp/file"))
+		inTime := true
+		for _, command := range []string{"true", "cat /tmp/file"} {
+			ended := time.Now()
+			time.Sleep(linger * 3 / 5) // twice is longer than linger
+			said = ssh(command)
+			inTime = inTime && time.Since(ended) < linger // else the sandbox may have ended rightly
+		}
+		return inTime
+	}))
+	requireOutput(t, "kept", said)
 
 	// The watcher is killed: the next session has another, or a sweep ends the sandbox. What is left of before a boot goes with the next session.
 	killWatchers := func() {

@@ -79,7 +79,7 @@ func TestLoginSessionStoppedAtEachStep(t *testing.T) {
 		if !stopped {
 			break
 		}
-		time.Sleep(2500 * time.Millisecond)
+		time.Sleep(2500 * time.Millisecond) // longer than linger
 		requireOutput(t, "other", s.runSSH(harness.Bob, "none", forced, where))
 		assert.Equal(t, "debian\nended 0\n", resume(), "stop %d", call)
 	}

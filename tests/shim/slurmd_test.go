@@ -104,7 +104,7 @@ func startSlurmd(t *testing.T, slurmd *exec.Cmd, name string) func() {
 	require.Eventually(t, func() bool {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", slurmd.Process.Pid))
 		return strings.TrimSpace(string(text)) == name
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	return func() {
 		_ = slurmd.Process.Kill()
 		_ = slurmd.Wait()

@@ -66,7 +66,7 @@ func (g *guest) startMachine() (err error) {
 
 // dial connects to the machine's agent.
 func (g *guest) dial() error {
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		conn, err := net.Dial("unix", g.agentPath())
 		if err == nil {
 			g.mu.Lock()

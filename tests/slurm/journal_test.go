@@ -69,7 +69,7 @@ func TestJournalThatIsNotRead(t *testing.T) {
 	require.NoError(t, err)
 	defer flood.Close()
 	for err == nil {
-		require.NoError(t, flood.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
+		require.NoError(t, flood.SetWriteDeadline(time.Now().Add(100*time.Millisecond))) // it is full
 		_, err = flood.Write([]byte("full"))
 	}
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)

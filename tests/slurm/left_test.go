@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -33,7 +32,7 @@ var deadline = regexp.MustCompile(` deadline=\d+`)
 func waitForInventory(t *testing.T, c *harness.Cluster) (inventory []string) {
 	t.Helper()
 	require.True(t, c.WaitIdle(), c.Drained())
-	harness.Poll(10*time.Second, func() bool {
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		last := inventory
 		inventory = slices.DeleteFunc(c.Inventory("/run/gojail", "/var/lib/gojail", "/var/spool/slurmd", "/tmp", "/dev/shm"), notOurs.MatchString)
 		for i, line := range inventory {
@@ -41,7 +40,7 @@ func waitForInventory(t *testing.T, c *harness.Cluster) (inventory []string) {
 		}
 		slices.Sort(inventory) // processes are in the order of their numbers, which begin anew after some ten thousand
 		return slices.Equal(last, inventory)
-	})
+	}), "%q", inventory)
 	return inventory
 }
 
@@ -59,7 +58,7 @@ func assembleTemplates(t *testing.T, c *harness.Cluster) []string {
 func requireNothingLeft(t *testing.T, c *harness.Cluster, before []string) {
 	t.Helper()
 	var after []string
-	same := harness.Poll(20*time.Second, func() bool {
+	same := harness.Poll(harness.Timeout, func() bool {
 		after = waitForInventory(t, c)
 		gone := slices.DeleteFunc(subtract(before, after), func(line string) bool { return strings.HasPrefix(line, "process ") })
 		return len(gone) == 0 && len(subtract(after, before)) == 0

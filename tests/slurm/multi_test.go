@@ -86,7 +86,7 @@ if [ -z "$SLURM_RESTART_COUNT" ]; then touch /tmp/first ~/started; sleep 600; fi
 	requeued := time.Now()
 	harness.Poll(harness.Timeout, func() bool { // Slurm waits two minutes before it starts a requeued job
 		// slurmd refuses what was submitted in the second in which the job was killed.
-		if time.Since(requeued) > 2*time.Second && c.JobFields(id)["JobState"] == "PENDING" {
+		if requeued.Add(2*time.Second).Before(time.Now()) && c.JobFields(id)["JobState"] == "PENDING" {
 			c.Root("scontrol", "update", "jobid="+id, "starttime=now")
 		}
 		return strings.Count(readFile(c, jailHome+"requeue.out"), "debian") == 2

@@ -141,7 +141,7 @@ func (k *soak) kill(t *testing.T, few int) {
 		}
 		time.Sleep(time.Duration(k.random.Int64N(int64(time.Second)))) // between kills, not for something
 		if n%10 == 0 {
-			time.Sleep(15 * time.Second)
+			time.Sleep(15 * time.Second) // jobs run undisturbed
 			k.restartSlurmds(t)
 		}
 		if n%5 != 0 {
@@ -164,7 +164,7 @@ func (k *soak) waitEnd(t *testing.T, jobs int) {
 	haveEnded := func() (ok bool) { left, ok = k.countLeft(); return ok && left == 0 }
 	for range 10 {
 		k.restartSlurmds(t)
-		if harness.Poll(20*time.Second, haveEnded) {
+		if harness.Poll(20*time.Second, haveEnded) { // and once more
 			return
 		}
 	}

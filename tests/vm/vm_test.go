@@ -178,7 +178,7 @@ func TestQEMUEndsWithItsStarter(t *testing.T) {
 	assert.Eventually(t, func() bool {
 		text, err := os.ReadFile("/proc/" + qemu + "/cmdline")
 		return err != nil || !strings.Contains(string(text), "qemu-system-x86_64")
-	}, 10*time.Second, 20*time.Millisecond, "QEMU is still there: pid %s", qemu)
+	}, time.Minute, 20*time.Millisecond, "QEMU is still there: pid %s", qemu)
 }
 
 // TestFetchWithoutNetwork: one line says what is missing, and the cache stays as it was.

@@ -203,7 +203,7 @@ func TestALauncherThatHangs(t *testing.T) {
 	out, err := s.command("run", "tiny", "--libdir="+s.dir+"/lib", "--", "true").CombinedOutput()
 	assert.Error(t, err)
 	assert.Contains(t, string(out), "did not give one by the deadline")
-	assert.Less(t, time.Since(begin), 20*time.Second)
+	assert.Less(t, time.Since(begin), time.Minute)
 	assert.False(t, isRunning("sleep\x00608"), "it is killed")
 }
 

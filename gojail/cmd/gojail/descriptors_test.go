@@ -98,7 +98,7 @@ func TestReaderThatStops(t *testing.T) {
 	require.NoError(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	for until := time.Now().Add(20 * time.Second); len(ended) == 0 && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); len(ended) == 0 && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		cmd.Process.Signal(unix.SIGTERM)
 	}
 	require.Error(t, <-ended)

@@ -170,7 +170,7 @@ func (k *killedSite) runOrKill(t *testing.T, slow bool, after time.Duration, com
 	cmd.Stdout, cmd.Stderr = said, said
 	require.NoError(t, cmd.Start())
 	if after > 0 {
-		time.Sleep(after)
+		time.Sleep(after) // any moment
 		cmd.Process.Kill()
 	}
 	if err := cmd.Wait(); err != nil {
@@ -215,7 +215,7 @@ func (k *killedSite) killAtAnyMoment(t *testing.T, rounds int, slow bool, comman
 		nstest.WaitUntilClosed(t, k.store+"/debian/work/*/owner.json")
 		k.requireClean(t, before, has)
 	}
-	require.Eventually(t, func() bool { return len(findOfEdit(k.store+"/debian/work")) == 0 }, 10*time.Second, 10*time.Millisecond, "processes and mounts")
+	require.Eventually(t, func() bool { return len(findOfEdit(k.store+"/debian/work")) == 0 }, time.Minute, 10*time.Millisecond, "processes and mounts")
 	t.Logf("%d of %d were killed, within up to %v; %d changed nothing", killed, rounds, whole, same)
 	require.NotZero(t, killed)
 }

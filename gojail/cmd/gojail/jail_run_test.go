@@ -33,7 +33,7 @@ func TestRunInEachFormat(t *testing.T) {
 	for _, format := range []string{"dir", "squashfs", "erofs", "squashfs", "dir", "erofs"} {
 		s.must(t, "jail", "switch", "debian", versions[format])
 		want := versions[format] + "\n"
-		require.Eventually(t, func() bool { return run("read line </.gojail.version; echo $line") == want }, 10*time.Second, 100*time.Millisecond, format)
+		require.Eventually(t, func() bool { return run("read line </.gojail.version; echo $line") == want }, time.Minute, 100*time.Millisecond, format)
 		kind := ""
 		for line := range strings.Lines(run("while read -r line; do echo \"$line\"; done </proc/self/mounts")) {
 			if f := strings.Fields(line); f[1] == "/" {

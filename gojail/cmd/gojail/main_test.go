@@ -197,7 +197,7 @@ func TestAnswerThatNeverEnds(t *testing.T) {
 	before := time.Now()
 	err := n.buildSandbox(&config.Config{Deadline: 100 * time.Millisecond}, &config.Jail{Name: "tiny"}, "run-1", &runner{person: nobody}, "")
 	assert.ErrorContains(t, err, "did not give one by the deadline")
-	assert.Less(t, time.Since(before), 20*time.Second)
+	assert.Less(t, time.Since(before), time.Minute)
 	text, err := os.ReadFile(s.dir + "/pid")
 	require.NoError(t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))

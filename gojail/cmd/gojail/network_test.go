@@ -59,7 +59,7 @@ func newNetSite(t *testing.T, text string) *netSite {
 	knobs := map[string]link.VFKnobs{}
 	s.kernel = &provision.Kernel{
 		Roots:    inventory.Roots{Sys: s.tree.Sys, Proc: s.tree.Proc, Dev: s.tree.Dev},
-		Modprobe: s.tree.Modprobe, Patience: 10 * time.Second, Write: s.tree.Write,
+		Modprobe: s.tree.Modprobe, Patience: time.Minute, Write: s.tree.Write,
 		ReadVF: func(pf string, number int) (link.VFKnobs, error) {
 			v, known := knobs[fmt.Sprint(pf, number)]
 			if !known {

@@ -77,7 +77,7 @@ func (o *outerTerminal) waitForOutput(t *testing.T, want string) string {
 	t.Helper()
 	var seen bytes.Buffer
 	buffer := make([]byte, 4096)
-	o.pty.SetReadDeadline(time.Now().Add(20 * time.Second))
+	o.pty.SetReadDeadline(time.Now().Add(time.Minute))
 	for !strings.Contains(seen.String(), want) {
 		n, err := o.pty.Read(buffer)
 		seen.Write(buffer[:n])
@@ -142,7 +142,7 @@ func TestATerminalOfItsOwn(t *testing.T) {
 	require.NoError(t, unix.IoctlSetWinsize(int(o.tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 12, Col: 78}))
 	o.typeText(t, "trap 'stty size' WINCH; sleep 600\r")
 	o.waitForOutput(t, "sleep 600")
-	assert.Eventually(t, func() bool { return isRunning("sleep\x00600") }, 5*time.Second, 10*time.Millisecond)
+	assert.Eventually(t, func() bool { return isRunning("sleep\x00600") }, time.Minute, 10*time.Millisecond)
 	o.typeText(t, "\x03") // Ctrl-C ends what runs there, not this command
 	o.typeText(t, "stty size\r")
 	o.waitForOutput(t, "12 78\r\n")
@@ -185,7 +185,7 @@ func TestOutputOfATerminal(t *testing.T) {
 	select {
 	case <-done:
 		assert.Equal(t, 3, cmd.ProcessState.ExitCode())
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		cmd.Process.Kill()
 		t.Error("what writes in the background keeps the command")
 	}

@@ -51,7 +51,7 @@ type programRun struct {
 func begin(t *testing.T, program, config string, args ...string) *programRun {
 	r := &programRun{cmd: exec.Command(program, append([]string{"--config", config, "--node=n1"}, args...)...)}
 	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.err // pipes, as slurmd's: read until all writers have closed them
-	r.cmd.WaitDelay = time.Minute
+	r.cmd.WaitDelay = 2 * time.Minute
 	require.NoError(t, r.cmd.Start())
 	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
 	return r
@@ -60,7 +60,7 @@ func begin(t *testing.T, program, config string, args ...string) *programRun {
 // wait returns the exit code; -1: the program or its output did not end in time.
 func (r *programRun) wait() int {
 	began := time.Now()
-	if _ = r.cmd.Wait(); time.Since(began) > 50*time.Second {
+	if _ = r.cmd.Wait(); time.Since(began) > time.Minute {
 		return -1
 	}
 	return r.cmd.ProcessState.ExitCode()
