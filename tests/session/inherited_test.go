@@ -24,7 +24,7 @@ func knownState() map[string]string {
 	known := map[string]string{
 		"Umask": "0022", "terminal": "0", "SigBlk": "0000000000000000", "CapInh": "0000000000000000",
 		"CapAmb": "0000000000000000", "THP_enabled": "1", "flags": "00000000", "nice": "0",
-		"policy": "0", "cpus": strconv.Itoa(runtime.NumCPU()), "io": "0", "timerslack_ns": "50000",
+		"policy": "0", "cpus": strconv.Itoa(countCPUs()), "io": "0", "timerslack_ns": "50000",
 		"personality": "00000000", "oom_score_adj": "0", "coredump_filter": "00000033",
 		"loginuid": "4294967295", "sessionid": "4294967295", "mempolicy": "default", "merge": "no",
 		"CPU": "-1:-1", "FSIZE": "-1:-1", "DATA": "-1:-1", "AS": "-1:-1", "STACK": "8388608:-1",
@@ -36,6 +36,22 @@ func knownState() map[string]string {
 		known["oom_score_adj"] = "-1000"
 	}
 	return known
+}
+
+// countCPUs returns the number of processors that a process may have here, however few the tests run on (taskset(1)).
+func countCPUs() int {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var own, all unix.CPUSet
+	for i := range len(all) * 64 {
+		all.Set(i)
+	}
+	if unix.SchedGetaffinity(0, &own) != nil || unix.SchedSetaffinity(0, &all) != nil {
+		return runtime.NumCPU()
+	}
+	defer unix.SchedSetaffinity(0, &own)
+	unix.SchedGetaffinity(0, &all)
+	return all.Count()
 }
 
 // mayRaiseLimits reports whether the launcher may raise hard limits, and be spared by the OOM killer. A container may

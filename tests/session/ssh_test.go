@@ -251,7 +251,7 @@ func TestBackgroundOutlivesTheConnection(t *testing.T) {
 // TestJobEndsItsSessions requires that ssh ends with the job, and that no process remains on the node.
 func TestJobEndsItsSessions(t *testing.T) {
 	s := sharedSite(t)
-	job, waiting := s.startJob(t, harness.Alice, "--jail=debian"), 0
+	job := s.startJob(t, harness.Alice, "--jail=debian")
 	cmd := s.startInBackground(t, harness.Alice, formatSSHCommand(harness.Alice, "none", shells, "sleep 7002")...)
 	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		for _, p := range s.Find("sleep 7002") {
@@ -261,16 +261,19 @@ func TestJobEndsItsSessions(t *testing.T) {
 		}
 		return false
 	}))
-	for _, p := range s.Find("gojail-session") {
-		if strings.HasPrefix(p.Command, "gojail-session") {
-			assert.Equal(t, "5001\t5001\t5001\t5001 0000000000000000 1", p.Status["Uid"]+" "+p.Status["CapPrm"]+" "+p.Status["NoNewPrivs"], "it has nothing of root's")
-			fds, err := os.ReadDir(s.Path(fmt.Sprintf("/proc/%d/fd", p.Pid)))
-			require.NoError(t, err)
-			assert.Len(t, fds, 5, "those of the session, one for signals, and one that tells the end of the job")
-			waiting++
+	// The process that waits has nothing of root's, perhaps a moment after the command has begun, and the descriptors of the session, one for
+	// signals, and one that tells the end of the job.
+	var waiting []string
+	assert.True(t, harness.Poll(harness.Timeout, func() bool {
+		waiting = nil
+		for _, p := range s.Find("gojail-session") {
+			if strings.HasPrefix(p.Command, "gojail-session") {
+				fds, _ := os.ReadDir(s.Path(fmt.Sprintf("/proc/%d/fd", p.Pid)))
+				waiting = append(waiting, fmt.Sprint(p.Status["Uid"], " ", p.Status["CapPrm"], " ", p.Status["NoNewPrivs"], " ", len(fds)))
+			}
 		}
-	}
-	assert.Equal(t, 1, waiting)
+		return slices.Equal(waiting, []string{"5001\t5001\t5001\t5001 0000000000000000 1 5"})
+	}), "%q", waiting)
 	session := s.Find("sleep 7002")
 	require.NoError(t, s.RestartSlurmd("n1"))
 	require.Zero(t, s.Gojail("n1", "reload").Code)
