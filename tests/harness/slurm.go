@@ -86,7 +86,7 @@ func (c *Cluster) StartSlurmd(node string, by ...string) error {
 }
 
 // MayLock reports whether slurmd can have the limit of locked memory that slurmd.service sets. Below it, a
-// slurmstepd of 26.05 that has locked its memory runs out of it.
+// slurmstepd that has locked its memory runs out of it: at once on 26.05, on a busy machine on each release ("eio_handle_mainloop: malloc failed").
 func MayLock() bool {
 	var limit unix.Rlimit
 	unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit)

@@ -123,22 +123,31 @@ func newCluster(options Options) (*Cluster, error) {
 		}
 	}
 	c.root = filepath.Join(c.Dir, "root")
-	return c, os.MkdirAll(c.Dir, 0o755)
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil || options.Outlive {
+		return c, err
+	}
+	return c, recordProcess(filepath.Join(c.Dir, ownerFile), os.Getpid())
 }
+
+// ownerFile has the process with which a cluster ends. It is written first: a busy machine takes minutes to make a cluster.
+const ownerFile = "owner"
 
 // removeStale ends and removes the clusters of test processes that were killed.
 func removeStale(all string) {
 	old, _ := filepath.Glob(filepath.Join(all, "test-*"))
 	for _, dir := range old {
-		info, err := os.Stat(dir)
-		if err != nil || time.Since(info.ModTime()) < time.Minute {
-			continue // perhaps not started yet
+		orphaned, err := isOrphaned(dir)
+		if info, statErr := os.Stat(dir); statErr != nil || err != nil && time.Since(info.ModTime()) < time.Hour {
+			continue // its owner is not recorded yet
 		}
-		c, err := Attach(filepath.Base(dir))
+		if err == nil && !orphaned {
+			continue
+		}
+		c, attachErr := Attach(filepath.Base(dir))
 		switch {
-		case err != nil:
+		case attachErr != nil:
 			os.RemoveAll(dir)
-		case c.isOrphaned():
+		case orphaned:
 			c.Stop()
 		default:
 			unix.Close(c.pidfd)
@@ -148,16 +157,18 @@ func removeStale(all string) {
 
 // isOrphaned reports whether the process that started a cluster is gone. A dead one with a thread in a hung
 // file system stays a zombie and keeps the lifeline open.
-func (c *Cluster) isOrphaned() bool {
-	owner, err := os.ReadFile(filepath.Join(c.Dir, "owner"))
+func isOrphaned(dir string) (bool, error) {
+	owner, err := os.ReadFile(filepath.Join(dir, ownerFile))
 	if err != nil {
-		return false
+		return false, err
 	}
 	var pid int
 	var start string
-	fmt.Sscan(string(owner), &pid, &start)
+	if _, err := fmt.Sscan(string(owner), &pid, &start); err != nil {
+		return false, err
+	}
 	state, now, err := processStat(pid)
-	return err != nil || now != start || state == "Z"
+	return err != nil || now != start || state == "Z", nil
 }
 
 // Repository returns the root of the work tree: the directory of go.mod.
@@ -212,10 +223,7 @@ func (c *Cluster) startKeeper() error {
 	if line = strings.TrimSpace(line); line != "ready" {
 		return fmt.Errorf("cluster: the keeper failed: %s", line)
 	}
-	if err := recordProcess(filepath.Join(c.Dir, "pid"), c.Pid); err != nil || c.options.Outlive {
-		return err
-	}
-	return recordProcess(filepath.Join(c.Dir, "owner"), os.Getpid())
+	return recordProcess(filepath.Join(c.Dir, "pid"), c.Pid)
 }
 
 // keeperCommand returns the command of the cluster's process 1, in new namespaces.

@@ -42,7 +42,7 @@ func requireUndisturbed(t *testing.T, b *testBed) {
 	t.Helper()
 	assert.True(t, b.waitForNoJob(), b.cluster.Drained())
 	assert.Empty(t, b.cluster.Drained())
-	assert.Empty(t, b.cluster.Find("slurmstepd:"))
+	assert.True(t, harness.Poll(harness.Timeout, func() bool { return len(b.cluster.Find("slurmstepd:")) == 0 }), "%v", b.cluster.Find("slurmstepd:"))
 }
 
 // restoreLink restores the link of n1 and expects that steps run again and nothing is left of those that did not.

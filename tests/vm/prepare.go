@@ -24,7 +24,7 @@ func makeRunDirectory(repository string) (dir string, release func(), err error)
 	old, _ := filepath.Glob(filepath.Join(all, "run-*"))
 	for _, dir := range old {
 		info, err := os.Stat(dir)
-		if err != nil || time.Since(info.ModTime()) < time.Minute {
+		if err != nil || time.Since(info.ModTime()) < time.Hour {
 			continue // perhaps not locked yet
 		}
 		if lock, err := lockDirectory(dir); err == nil {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestRemoveStale: the clusters of processes that are gone are removed, and no other, however long a busy machine takes to make one.
+func TestRemoveStale(t *testing.T) {
+	all := t.TempDir()
+	for name, owner := range map[string]func(string) error{
+		"test-made":    func(file string) error { return recordProcess(file, os.Getpid()) },
+		"test-orphan":  func(file string) error { return os.WriteFile(file, []byte("1 7\n"), 0o644) },
+		"test-damaged": func(file string) error { return os.WriteFile(file, nil, 0o644) },
+		"test-old":     func(string) error { return nil },
+		"test-new":     nil,
+		"named":        func(string) error { return nil },
+	} {
+		dir := filepath.Join(all, name)
+		require.NoError(t, os.Mkdir(dir, 0o755))
+		if owner != nil {
+			require.NoError(t, owner(filepath.Join(dir, ownerFile)))
+			old := time.Now().Add(-2 * time.Hour)
+			require.NoError(t, os.Chtimes(dir, old, old))
+		}
+	}
+	removeStale(all)
+	var left []string
+	entries, err := os.ReadDir(all)
+	require.NoError(t, err)
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	assert.Equal(t, []string{"named", "test-made", "test-new"}, left)
+}
