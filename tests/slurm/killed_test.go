@@ -54,12 +54,12 @@ func TestKilledAtAnyMoment(t *testing.T) {
 }
 
 // killAtEachMoment launches with a kill after 0, 2, 4, ... ms, on a slow machine after multiples of that,
-// until several launches end before the kill.
+// and then after ever longer times until several launches end before the kill, however busy the machine is.
 func killAtEachMoment(t *testing.T, launch func(ms int) (ran bool)) {
 	t.Helper()
 	ran, ended := 0, 0
-	for ms := 0; ms <= 40*int(harness.Slow) || ran < 3; ms += 2 * int(harness.Slow) {
-		require.Less(t, ms, 400*int(harness.Slow), "no launch outlives the kill")
+	for ms := 0; ms <= 40*int(harness.Slow) || ran < 3; ms += max(2*int(harness.Slow), ms/10) {
+		require.Less(t, ms, int(harness.Timeout/time.Millisecond), "no launch outlives the kill")
 		if launch(ms) {
 			ran++
 		} else {
