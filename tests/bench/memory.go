@@ -15,6 +15,7 @@ type process struct {
 	Anon    float64 `json:"rss_anon_kb"`
 	PSS     float64 `json:"pss_kb"`
 	Private float64 `json:"private_kb"` // clean and dirty
+	Size    float64 `json:"size_kb"`    // of its address space, all of which mlockall(2) counts (slurm.conf(5), slurmstepd_memlock_all)
 	Threads float64 `json:"threads"`
 }
 
@@ -69,7 +70,7 @@ func (m *machine) measureMemory(ctx context.Context) (map[string]memory, error) 
 func readProcess(dir string) process {
 	status, rollup := readFields(dir+"/status"), readFields(dir+"/smaps_rollup")
 	return process{
-		RSS: status["VmRSS"], Anon: status["RssAnon"], Threads: status["Threads"],
+		RSS: status["VmRSS"], Anon: status["RssAnon"], Size: status["VmSize"], Threads: status["Threads"],
 		PSS: rollup["Pss"], Private: rollup["Private_Clean"] + rollup["Private_Dirty"],
 	}
 }
@@ -101,6 +102,7 @@ func findMedian(list []process) process {
 		Anon:    of(func(p process) float64 { return p.Anon }),
 		PSS:     of(func(p process) float64 { return p.PSS }),
 		Private: of(func(p process) float64 { return p.Private }),
+		Size:    of(func(p process) float64 { return p.Size }),
 		Threads: of(func(p process) float64 { return p.Threads }),
 	}
 }

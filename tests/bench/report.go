@@ -164,9 +164,9 @@ func (r *report) printMemory(w io.Writer, chosen []candidate) {
 		return
 	}
 	fmt.Fprintf(w, "\n## memory while `srun sleep` runs, kB, median of %d\n", looks)
-	fmt.Fprintf(w, "%-26s %8s %8s %8s %14s %8s\n", "process", "VmRSS", "RssAnon", "Pss", "private c+d", "threads")
+	fmt.Fprintf(w, "%-26s %8s %8s %8s %8s %14s %8s\n", "process", "VmRSS", "VmSize", "RssAnon", "Pss", "private c+d", "threads")
 	row := func(name string, p process) {
-		fmt.Fprintf(w, "%-26s %8.0f %8.0f %8.0f %14.0f %8.0f\n", name, p.RSS, p.Anon, p.PSS, p.Private, p.Threads)
+		fmt.Fprintf(w, "%-26s %8.0f %8.0f %8.0f %8.0f %14.0f %8.0f\n", name, p.RSS, p.Size, p.Anon, p.PSS, p.Private, p.Threads)
 	}
 	for _, c := range chosen {
 		row(c.name+" slurmstepd", r.Memory[c.name].Stepd)

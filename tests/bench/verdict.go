@@ -134,6 +134,7 @@ func (r *report) judgeAims(random *rand.Rand) {
 	srun := func(m memory) process { return m.Srun }
 	for _, a := range []memoryAim{
 		{"slurmstepd: private memory, against plain", "plain", stepd, private, 50, "<= +50 kB"},
+		{"slurmstepd: locked by memlock_all, against plain", "plain", stepd, func(p process) float64 { return p.Size }, 1024, "<= +1024 kB"},
 		{"srun: private memory, against noop", "noop", srun, private, 20, "<= +20 kB (unchanged but for its spread)"},
 		{"srun: threads, against plain", "plain", srun, func(p process) float64 { return p.Threads }, 0, "unchanged"},
 		{"A/A: private memory of slurmstepd", "plain", stepd, private, math.Inf(1), "-"},

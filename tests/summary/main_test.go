@@ -82,6 +82,7 @@ func TestSkipOnAnotherRelease(t *testing.T) {
 	t.Setenv(columnVariable, "24.11")
 	assert.False(t, qualifies("needs Slurm 26.05, which has it"))
 	assert.Equal(t, qualifies("needs root"), qualifies("needs Slurm 22.05"), "this release has it")
+	assert.Equal(t, qualifies("needs root") && mayRaiseLimits(), qualifies("needs CAP_SYS_RESOURCE: a limit"))
 }
 
 func TestSummaryFails(t *testing.T) {
