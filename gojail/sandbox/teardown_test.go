@@ -223,19 +223,26 @@ func TestEmptyTrashTakesTurns(t *testing.T) {
 		require.NoError(t, os.MkdirAll(parent+"/"+trashName+"/"+name, 0o700))
 		nstest.WriteFile(t, parent+"/"+trashName+"/"+name+"/file", "x")
 	}
-	for i := range 200_000 {
-		require.NoError(t, os.Symlink("x", fmt.Sprintf("%s/%s/17.1/tmp/%d", parent, trashName, i)))
-	}
-	left := emptyTrash(parent, "17", time.Now().Add(3*trashSlice/2), false)
-	entries, err := os.ReadDir(parent + "/" + trashName)
-	if !os.IsNotExist(err) { // it went faster
-		require.NoError(t, err)
-	}
-	for _, e := range entries {
-		assert.Equal(t, "17.1", e.Name(), "%v", left)
-	}
-	assert.Empty(t, emptyTrash(parent, "", soon(), true))
-	assert.NoDirExists(t, parent+"/"+trashName)
+	// Somebody creates files in the first one until the others are removed.
+	dir, err := unix.Open(parent+"/"+trashName+"/17.1/tmp", unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	require.NoError(t, err)
+	defer unix.Close(dir)
+	begun, ended := make(chan int, 1), make(chan bool)
+	go func() {
+		defer close(ended)
+		for i := 0; rootpath.Exists(parent+"/"+trashName+"/18.1") || rootpath.Exists(parent+"/"+trashName+"/19.1"); i++ {
+			if unix.Symlinkat("x", dir, strconv.Itoa(i)) != nil {
+				return // the directory is removed: it went faster
+			}
+			if i == 1000 {
+				begun <- i
+			}
+		}
+	}()
+	<-begun
+	assert.Empty(t, emptyTrash(parent, "17", soon(), false))
+	require.NoError(t, os.RemoveAll(parent+"/"+trashName))
+	<-ended
 }
 
 // newNode is a node with an empty state directory.

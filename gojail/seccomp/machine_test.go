@@ -3,6 +3,7 @@
 package seccomp
 
 import (
+	"fmt"
 	"testing"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -62,11 +63,18 @@ func compileFor(t *testing.T, machine string, p *specs.LinuxSeccomp) code {
 	return program
 }
 
+// numbersOf has the numbers of each ABI of each machine that a test has asked for: reading the table takes long, and some tests ask
+// thousands of times.
+var numbersOf = map[string]map[string]uint32{}
+
 // findNumber returns the number of the call at the i-th ABI of a machine.
 func findNumber(t *testing.T, machine string, i int, name string) uint32 {
 	t.Helper()
-	numbers, _ := machines[machine][i].listNumbers()
-	n, ok := numbers[name]
+	key := fmt.Sprint(machine, " ", i)
+	if numbersOf[key] == nil {
+		numbersOf[key], _ = machines[machine][i].listNumbers()
+	}
+	n, ok := numbersOf[key][name]
 	require.True(t, ok, "%s has no %s", machine, name)
 	return n
 }
