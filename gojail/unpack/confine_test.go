@@ -81,11 +81,13 @@ func TestConfinedProgram(t *testing.T) {
 	assert.Regexp(t, `(?m)^Max data size +1073741824 +1073741824 `, string(limits))
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/root", pid))
 	require.NoError(t, err)
+	require.NotEmpty(t, entries)
 	for _, e := range entries {
 		assert.Contains(t, systemDirs, e.Name())
 	}
 	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
 	require.NoError(t, err)
+	require.NotEmpty(t, mounts)
 	for line := range strings.Lines(string(mounts)) {
 		assert.Contains(t, strings.Fields(line)[5], "ro,nosuid,nodev", line)
 	}

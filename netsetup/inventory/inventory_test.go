@@ -159,7 +159,7 @@ func TestDistance(t *testing.T) {
 	n.AddCard(fakesys.Card{PCI: "0000:01:00.0", Under: "pci0000:00/0000:00:01.0", Name: "other", NUMA: 0})
 	n.AddCard(fakesys.Card{PCI: "0000:02:00.0", Under: "pci0000:01/0000:00:02.0", Name: "unknown", NUMA: -1})
 	inv := n.ReadInventory()
-	from := inv.FindPF("0000:86:00.0").Device
+	from, vfs := inv.FindPF("0000:86:00.0").Device, 0
 	for pci, want := range map[string]string{
 		"0000:86:00.0": "X", "0000:86:00.1": "PIX", "0000:87:00.0": "PIX", "0000:8a:00.0": "PXB",
 		"0000:90:00.0": "PHB", "0000:c1:00.0": "NODE", "0000:01:00.0": "SYS", "0000:02:00.0": "SYS",
@@ -170,9 +170,11 @@ func TestDistance(t *testing.T) {
 		for _, vf := range inv.FindPF(pci).VFs {
 			if want != "X" {
 				assert.Equal(t, want, inventory.MeasureDistance(from, vf.Device).String(), "a VF of %s", pci)
+				vfs++
 			}
 		}
 	}
+	assert.Positive(t, vfs)
 	assert.Equal(t, inventory.SYS, inventory.MeasureDistance(from, inventory.Device{}))
 }
 

@@ -157,7 +157,9 @@ func TestLoginSandboxEnds(t *testing.T) {
 
 	// The watcher is killed: the next session has another, or a sweep ends the sandbox. What is left of before a boot goes with the next session.
 	killWatchers := func() {
-		for _, p := range s.Find("gojail-launcher login") {
+		watchers := s.Find("gojail-launcher login")
+		require.NotEmpty(t, watchers)
+		for _, p := range watchers {
 			require.Zero(t, s.Root("kill", "-9", "--", strconv.Itoa(p.Pid)).Code)
 		}
 	}
