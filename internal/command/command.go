@@ -52,12 +52,12 @@ func Run(ctx context.Context, c Command) (string, error) {
 	cmd.Dir, cmd.WaitDelay = "/", time.Second
 	cmd.Env = append([]string{"PATH=" + filepath.Dir(c.Path) + ":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL=C"}, c.Env...)
 
+	var lock *os.File
 	if c.Lock != "" {
-		lock, err := takeLock(ctx, c)
-		if err != nil {
+		var err error
+		if lock, err = takeLock(ctx, c); err != nil {
 			return "", err
 		}
-		defer lock.Close() // the command has its own descriptor
 		cmd.ExtraFiles = []*os.File{lock}
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.Credential, Setpgid: true, Pdeathsig: unix.SIGKILL}
@@ -72,7 +72,12 @@ func Run(ctx context.Context, c Command) (string, error) {
 		// The kernel sends Pdeathsig when the thread that started the command ends (prctl(2)).
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		ended <- cmd.Run()
+		err := cmd.Start()
+		lock.Close() // The command has its own descriptor. A busy machine may start it after Run has returned.
+		if err == nil {
+			err = cmd.Wait()
+		}
+		ended <- err
 	}()
 	err := awaitEnd(ctx, ended)
 	switch {
