@@ -42,7 +42,7 @@ func knownState() map[string]string {
 func countCPUs() int {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	var own, all unix.CPUSet
+	var own, all, has unix.CPUSet
 	for i := range len(all) * 64 {
 		all.Set(i)
 	}
@@ -50,8 +50,8 @@ func countCPUs() int {
 		return runtime.NumCPU()
 	}
 	defer unix.SchedSetaffinity(0, &own)
-	unix.SchedGetaffinity(0, &all)
-	return all.Count()
+	unix.SchedGetaffinity(0, &has)
+	return has.Count()
 }
 
 // mayRaiseLimits reports whether the launcher may raise hard limits, and be spared by the OOM killer. A container may
