@@ -21,47 +21,35 @@ import (
 	"github.com/gojail/gojail/internal/nstest"
 )
 
-var sanitize = []string{"-std=gnu11", "-O1", "-g", "-fPIC", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
-	"-fno-sanitize-recover=all", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", `-DGOJAIL_RELEASE="0"`, "-I../../include", "-I../../spank"}
-
-// listSources returns the sources of the plugin by folder, as the Makefile does.
-func listSources(t *testing.T) []string {
-	t.Helper()
-	var sources []string
-	for _, folder := range []string{"common", "plugin"} {
-		found, err := filepath.Glob("../../spank/" + folder + "/*.c")
-		require.NoError(t, err)
-		require.NotEmpty(t, found, folder)
-		sources = append(sources, found...)
-	}
-	return sources
-}
-
 type host struct {
 	program, plugin string
 	dir             string
 }
 
-// buildHost compiles the host and the plugin.
+// buildHost returns the host, and the plugin in a directory of the test's own: it starts the launcher that lies beside it.
 func buildHost(t *testing.T) host {
 	t.Helper()
-	parent, err := filepath.Abs("../../build")
+	h, err := compiled()
 	require.NoError(t, err)
+	dir, err := makeDir()
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	plugin := filepath.Join(dir, filepath.Base(h.plugin))
+	require.NoError(t, os.Link(h.plugin, plugin))
+	return host{program: h.program, plugin: plugin, dir: dir}
+}
+
+// makeDir makes a directory in which slurmd's files can be.
+func makeDir() (string, error) {
+	parent, err := filepath.Abs("../../build")
+	if err != nil {
+		return "", err
+	}
 	// Not below /tmp, where the clone may be: that is private to each job, and slurmd's files cannot be there.
 	if parent, err = filepath.EvalSymlinks(parent); err != nil || strings.HasPrefix(parent, "/tmp/") {
 		parent = "/var/lib"
 	}
-	dir, err := os.MkdirTemp(parent, "gojail-shim-")
-	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	h := host{dir: dir, program: filepath.Join(dir, "host"), plugin: filepath.Join(dir, "spank_gojail.so")}
-	compile := func(args ...string) {
-		out, err := exec.Command("gcc", append(append([]string{}, sanitize...), args...)...).CombinedOutput()
-		require.NoError(t, err, "%s", out)
-	}
-	compile(append([]string{"-shared", "-fvisibility=hidden", "-o", h.plugin}, listSources(t)...)...)
-	compile("-rdynamic", "-o", h.program, "host/host.c", "host/faults.c", "-ldl")
-	return h
+	return os.MkdirTemp(parent, "gojail-shim-")
 }
 
 // runCalls runs the calls in a mount namespace of its own and returns what was printed.
