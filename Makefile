@@ -187,7 +187,7 @@ shuffle: all ## what starts no cluster, twice, each time in another order; SHUFF
 test: lint ## lint, and everything but the long suites, on a private Slurm; LOAD=4: beside so many busy loops
 	@$(MAKE) --no-print-directory all rootfs
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(if $(LOAD),tests/load $(LOAD)) $(BUILD)/summary -again "$(GO) test -json -count=1 -timeout 50m" tests/all
+	@$(if $(LOAD),tests/load $(LOAD)) tests/disk $(BUILD)/summary -again "$(GO) test -json -count=1 -timeout 50m" tests/all
 
 rota: ## of the long suites, what continuous integration runs for this commit (tests/README.md); SLOT=name: what that slot has
 	@plan=$$($(GO) run ./tests/rota $(or $(SLOT),turn)) || exit; \
@@ -267,7 +267,7 @@ gpu: deps ## jobs in jails on the NVIDIA GPUs of this machine, and the health ch
 test-escape: deps ## all attacks on a jail, with thousands of rounds of the races; PART=2/3: a third of them
 	@$(MAKE) --no-print-directory all rootfs
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@set -o pipefail; GOJAIL_ESCAPE=all $(GO) test -json -count=1 -timeout 60m -run '$(call select,./tests/escape)' ./tests/escape | $(BUILD)/summary
+	@set -o pipefail; GOJAIL_ESCAPE=all tests/disk $(GO) test -json -count=1 -timeout 60m -run '$(call select,./tests/escape)' ./tests/escape | $(BUILD)/summary
 
 vm: deps ## TEST=Name: one test in the VM, on RELEASE; PART=2/3: a third of them; PACKAGE=./tests/slurm: of the suite; KERNEL=6.1, 6.12 or newest
 	@$(GO) build -o $(BUILD)/summary ./tests/summary

@@ -29,7 +29,7 @@ type base struct {
 func findBase(repo string) (base, error) {
 	release := Release()
 	if release == "" {
-		jail, err := filepath.EvalSymlinks(filepath.Join(repo, "build/cache/jail"))
+		jail, err := findJail(repo, "jail")
 		if err != nil {
 			return base{}, fmt.Errorf("cluster: no jail in build/cache: run make rootfs first")
 		}
@@ -38,12 +38,22 @@ func findBase(repo string) (base, error) {
 	b := base{build: filepath.Join(repo, "build/releases", release)}
 	var err error
 	if b.root, err = filepath.EvalSymlinks(filepath.Join(repo, "build/cache/slurm-"+release)); err == nil {
-		b.jail, err = filepath.EvalSymlinks(filepath.Join(repo, "build/cache/jail-"+release))
+		b.jail, err = findJail(repo, "jail-"+release)
 	}
 	if err != nil {
 		return base{}, fmt.Errorf("cluster: no root of Slurm %s in build/cache: run tests/releases/make %s first", release, release)
 	}
 	return b, nil
+}
+
+// findJail returns the tree that jails are linked to: of build/cluster, where that is a file system of its own (tests/disk), or else of
+// build/cache.
+func findJail(repo, name string) (string, error) {
+	tree := filepath.Join(repo, "build/cluster", name)
+	if _, err := os.Stat(tree); err == nil {
+		return tree, nil
+	}
+	return filepath.EvalSymlinks(filepath.Join(repo, "build/cache", name))
 }
 
 // lookUpOwner returns the uid and the gid of a user of the machine.
