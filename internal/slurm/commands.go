@@ -76,8 +76,16 @@ func (c *Commands) Diag(ctx context.Context) (*Diag, error) {
 	return readEither(ctx, c, readDiagJSON, c.program("sdiag", jsonFlag), readDiagText, c.program("sdiag"))
 }
 
-// readEither reads JSON where the release has it, else text. Slurm's plugins for JSON may be missing on this host.
-func readEither[T any](ctx context.Context, c *Commands, parseJSON func(io.Reader) (T, error), asJSON Program,
+// answer is what JSON and text are read into.
+type answer interface{ addOdd(what, text string) }
+
+func (n *Nodes) addOdd(what, text string) { n.Odd.add(what, text) }
+func (d *Diag) addOdd(what, text string)  { d.Odd.add(what, text) }
+
+// readEither reads JSON where the release has it, else text. Slurm's plugins for JSON may be missing on this host. JSON
+// that cannot be read as a whole, of one byte perhaps, counts as one odd record, and text is asked for: its records
+// are read one by one.
+func readEither[T answer](ctx context.Context, c *Commands, parseJSON func(io.Reader) (T, error), asJSON Program,
 	parseText func(io.Reader) (T, error), asText Program) (T, error) {
 	if !c.usesJSON() {
 		return read(ctx, asText, parseText)
@@ -89,6 +97,15 @@ func readEither[T any](ctx context.Context, c *Commands, parseJSON func(io.Reade
 		c.lacksJSON = true
 		c.mutex.Unlock()
 		return read(ctx, asText, parseText)
+	}
+	var unread *ReadError
+	if errors.As(err, &unread) {
+		asText, textErr := read(ctx, asText, parseText)
+		if textErr != nil {
+			return asText, fmt.Errorf("%w; as text: %w", err, textErr)
+		}
+		asText.addOdd("JSON is read as text", unread.Err.Error())
+		return asText, nil
 	}
 	return result, err
 }

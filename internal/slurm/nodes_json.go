@@ -3,6 +3,8 @@
 package slurm
 
 import (
+	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,9 +94,21 @@ func readNodeJSON(raw json.RawMessage) (n Node, err error) {
 	return n, oneline.Both(err, bad)
 }
 
-// readObject reads an object and calls read at the value of a key; other values are skipped.
+// readObject reads an object and calls read at the value of a key; other values are skipped, and so are lines before
+// the object, which a wrapper of Slurm's command or a library may print.
 func readObject(r io.Reader, key string, read func(*json.Decoder) error) error {
-	d := json.NewDecoder(r)
+	buffered := bufio.NewReaderSize(r, 64<<10)
+	var notices notices
+	for first, err := buffered.Peek(1); err == nil && first[0] != '{'; first, err = buffered.Peek(1) {
+		line, err := (&lines{buffered}).next()
+		if notices.add(line); err != nil || notices.count > noticesMost {
+			return cmp.Or(err, notices.explain("an object"))
+		}
+	}
+	if _, err := buffered.Peek(1); err == io.EOF && notices.count > 0 {
+		return notices.explain("an object")
+	}
+	d := json.NewDecoder(buffered)
 	if err := expect(d, '{'); err != nil {
 		return err
 	}

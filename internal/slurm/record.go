@@ -94,10 +94,12 @@ const lastField = "CfgTRES"
 const noNodes = "No nodes in the system"
 
 // readRecords calls take with each record of scontrol show node in its form of several lines. Between the fields and
-// the reason scontrol prints nothing that people write, but for features and GRES, which come before the state.
+// the reason scontrol prints nothing that people write, but for features and GRES, which come before the state. Lines
+// before the first record are skipped: they are the error if there is no record.
 func readRecords(r io.Reader, take func(*Record)) error {
 	var record *Record
 	part, begins, empty := inFields, true, false // begins: a record can begin here, at first, and after an empty line
+	var notices notices
 	lines := newLines(r)
 	for {
 		line, err := lines.next()
@@ -109,6 +111,9 @@ func readRecords(r io.Reader, take func(*Record)) error {
 				err = nil
 			} else if err == io.EOF {
 				err = errors.New("there is no node in it")
+				if notices.count > 0 {
+					err = notices.explain("a node")
+				}
 			}
 			return err
 		}
@@ -123,10 +128,12 @@ func readRecords(r io.Reader, take func(*Record)) error {
 			part = record.addLine(line, part)
 		case line == noNodes:
 			empty = true
+		case notices.count == noticesMost:
+			return notices.explain("a node")
 		case line != "":
-			return fmt.Errorf("%.100q where a node should begin", line)
+			notices.add(line)
 		}
-		begins = line == ""
+		begins = line == "" || record == nil
 	}
 }
 

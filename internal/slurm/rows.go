@@ -39,9 +39,11 @@ func Rows(ctx context.Context, p Program, columns []string, take func(row []stri
 	return read(ctx, p, func(r io.Reader) (Odd, error) { return readRows(r, mark, len(columns), take) })
 }
 
-// readRows reads rows that begin with a mark.
+// readRows reads rows that begin with a mark. Lines before the first row are skipped: they are the error if there is
+// no row.
 func readRows(r io.Reader, mark string, columns int, take func(row []string) error) (odd Odd, err error) {
 	var row []byte
+	var notices notices
 	finish := func() {
 		if row == nil {
 			return
@@ -57,6 +59,8 @@ func readRows(r io.Reader, mark string, columns int, take func(row []string) err
 	for {
 		line, err := lines.next()
 		switch {
+		case (err == io.EOF || notices.count > noticesMost) && row == nil && notices.count > 0:
+			return odd, notices.explain("a row")
 		case err == io.EOF:
 			finish()
 			return odd, nil
@@ -66,11 +70,30 @@ func readRows(r io.Reader, mark string, columns int, take func(row []string) err
 			finish()
 			row = []byte(line)
 		case row == nil:
-			return odd, fmt.Errorf("%.100q where a row should begin", line)
+			notices.add(line)
 		case len(row) < lineMost:
 			row = append(append(row, '\n'), line...)
 		}
 	}
+}
+
+// notices are the lines before the first record. They are the error if there is no record.
+type notices struct {
+	count int
+	first string
+}
+
+// noticesMost is the limit of such lines.
+const noticesMost = 100
+
+func (n *notices) add(line string) {
+	if n.count++; n.first == "" {
+		n.first = line
+	}
+}
+
+func (n *notices) explain(record string) error {
+	return fmt.Errorf("%.100q where %s should begin", n.first, record)
 }
 
 // lineMost is the limit of a line, in bytes. The rest of a longer one is skipped.

@@ -50,6 +50,9 @@ func Run(ctx context.Context, p Program) (string, error) {
 // outputMost is the limit of an output that is read as it comes.
 const outputMost = 1 << 30
 
+// restMost is how much is read, in bytes, of an output that cannot be parsed.
+const restMost = 64 << 20
+
 // read runs a program and returns what parse makes of its output, as it comes. An error of the program comes before one
 // of parse.
 func read[T any](ctx context.Context, p Program, parse func(io.Reader) (T, error)) (T, error) {
@@ -61,8 +64,12 @@ func read[T any](ctx context.Context, p Program, parse func(io.Reader) (T, error
 	go func() {
 		var err error
 		output := &io.LimitedReader{R: pr, N: outputMost}
-		if result, err = parse(output); err == nil {
-			_, err = io.Copy(io.Discard, output)
+		rest := int64(outputMost)
+		if result, err = parse(output); err != nil {
+			rest = restMost // the program ends by itself, not by SIGPIPE, except if it prints without end
+		}
+		if _, restErr := io.CopyN(io.Discard, output, rest); err == nil && restErr != io.EOF {
+			err = restErr
 		}
 		if output.N == 0 {
 			err = fmt.Errorf("it is longer than %d bytes", outputMost)
