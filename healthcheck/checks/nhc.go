@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,9 +18,10 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// ReadNHCLines parses the nhc.conf named in the settings for this node. Only root may be able
-// to write the file, since root acts on it. Without a file in the settings there are no lines.
-func ReadNHCLines(s *check.Settings, proc string) ([]nhc.Line, error) {
+// ReadNHCLines parses the nhc.conf named in the settings for this node, and the sysconfig file that NHC reads before
+// it. Only root may be able to write the files, since root acts on them. Without a file in the settings there are no
+// lines.
+func ReadNHCLines(s *check.Settings, proc, etc string) ([]nhc.Line, error) {
 	if s.NHC == "" {
 		return nil, nil
 	}
@@ -31,7 +33,12 @@ func ReadNHCLines(s *check.Settings, proc string) ([]nhc.Line, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot determine the host name of this node: %w", err)
 	}
-	return nhc.Parse(string(text), strings.TrimSpace(string(host))), nil
+	path := nhc.FindSysconfig(etc, s.NHC)
+	first, _, err := trusted.ReadFile(path, "the sysconfig file of NHC")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return nhc.ParseBoth(path, string(first), s.NHC, string(text), strings.TrimSpace(string(host))), nil
 }
 
 // noNHC is the finding without an nhc.conf.
@@ -44,7 +51,7 @@ func newNHCCheck(domain nhc.Domain) checkFunc {
 		if s.NHC == "" {
 			return noNHC
 		}
-		lines, err := ReadNHCLines(s, h.Roots.Proc)
+		lines, err := ReadNHCLines(s, h.Roots.Proc, h.Roots.Etc)
 		if err != nil {
 			return check.NewFinding(check.Unknown, "%s", formatLine(err.Error()))
 		}
@@ -144,7 +151,7 @@ func nhcConfig(_ context.Context, h *check.Host, s *check.Settings) check.Findin
 	if s.NHC == "" {
 		return noNHC
 	}
-	lines, err := ReadNHCLines(s, h.Roots.Proc)
+	lines, err := ReadNHCLines(s, h.Roots.Proc, h.Roots.Etc)
 	if err != nil {
 		return check.NewFinding(check.Fail, "%s", formatLine(err.Error()))
 	}
@@ -152,15 +159,15 @@ func nhcConfig(_ context.Context, h *check.Host, s *check.Settings) check.Findin
 	system := newNHCSystem(h, s)
 	for _, l := range lines {
 		if l.Problem != "" {
-			p.addWarning("line %d: %s", l.Number, l.Problem)
+			p.addWarning("%s: %s", l.Place(), l.Problem)
 		} else if err := l.FindObstacle(system); err != nil {
-			p.addWarning("line %d: %v", l.Number, err)
+			p.addWarning("%s: %v", l.Place(), err)
 		}
 		for _, note := range l.Notes {
-			p.addWarning("line %d: %s", l.Number, note)
+			p.addWarning("%s: %s", l.Place(), note)
 		}
 		if len(l.NotDone) > 0 {
-			p.addWarning("line %d: %s is ignored, since checks change nothing", l.Number, strings.Join(l.NotDone, " "))
+			p.addWarning("%s: %s is ignored, since checks change nothing", l.Place(), strings.Join(l.NotDone, " "))
 		}
 	}
 	return p.buildFinding("all lines of nhc.conf are understood")

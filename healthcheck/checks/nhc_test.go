@@ -5,6 +5,7 @@ package checks
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -54,6 +55,25 @@ func TestNHC(t *testing.T) {
 	expect(t, once(h, files, s), check.Warn, "line 1: /y is not a mount point, which NHC ignores")
 	nhcConf(t, h, s, "* || check_hw_cpuinfo 1\n* || check_fs_mount -0 -f /y\n")
 	expect(t, once(h, node, s), check.Unknown, "line 1: cannot read cpuinfo")
+}
+
+// TestSysconfigOfNHC: what NHC reads before its nhc.conf applies here, too; a file that others can write is refused.
+func TestSysconfigOfNHC(t *testing.T) {
+	h, s := testHost(t), config.DefaultSettings()
+	nhcConf(t, h, s, "* || check_fs_mount /x\n")
+	h.Roots.Etc = filepath.Dir(s.NHC)
+	node := newNHCCheck(nhc.Node)
+	expect(t, once(h, node, s), check.Fail, "line 1: /x is not mounted")
+	expect(t, once(h, nhcConfig, s), check.OK, "")
+	path := h.Roots.Etc + "/default/nhc"
+	put(t, path, "TIMEOUT=5\nMARK_OFFLINE=0\n")
+	expect(t, once(h, node, s), check.Warn, "line 1: /x is not mounted")
+	expect(t, once(h, nhcConfig, s), check.Warn, path+" line 2: write drain = false in [slurm] of health.toml")
+	require.NoError(t, os.Chmod(path, 0o666))
+	for verdict, f := range map[check.Verdict]check.Finding{check.Unknown: once(h, node, s), check.Fail: once(h, nhcConfig, s)} {
+		expect(t, f, verdict, "")
+		assert.Contains(t, f.Text, path+": is writable by others (mode 0666)")
+	}
 }
 
 func TestNHCLinesThatAreNotUnderstood(t *testing.T) {

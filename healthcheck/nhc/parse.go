@@ -23,6 +23,7 @@ const (
 
 // Line is a line of nhc.conf that applies to this node.
 type Line struct {
+	File   string // path of the sysconfig file; "": nhc.conf
 	Number int    // number from 1, of the first line if continued
 	Text   string // the check
 	// Reason why the line cannot be evaluated, "" if it can.
@@ -63,8 +64,16 @@ type parser struct {
 
 // Parse parses the text of an nhc.conf for the node with that host name
 // (/proc/sys/kernel/hostname).
-func Parse(text, host string) []Line {
-	p := parser{host, newSettings()}
+func Parse(text, host string) []Line { return newSettings().parse(text, host) }
+
+// Place names the line in a message.
+func (l *Line) Place() string {
+	return strings.TrimLeft(fmt.Sprintf("%s line %d", l.File, l.Number), " ")
+}
+
+// parse parses the text of an nhc.conf that begins with these settings.
+func (s *settings) parse(text, host string) []Line {
+	p := parser{host, s}
 	var all []Line
 	number, first, joined := 0, 0, ""
 	text = strings.TrimPrefix(text, "\uFEFF") // byte order mark
@@ -192,7 +201,7 @@ func (p *parser) parseCommand(c command) (l Line, ok bool) {
 	case (name == ":" || name == "true") && !slices.ContainsFunc(c.words, word.needsBash):
 		l.Setting = true
 		return l, true
-	case !strings.HasPrefix(name, "check_"):
+	case own.first != nil || !strings.HasPrefix(name, "check_"):
 		return l, false
 	}
 	l.Notes, l.NonFatal = notes, !own.drains()

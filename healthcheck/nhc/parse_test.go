@@ -5,6 +5,7 @@ package nhc
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,7 +129,10 @@ func FuzzParse(f *testing.F) {
 		// No line hides that a later one asks not to drain.
 		asked := Parse(text+"\n\n* || export MARK_OFFLINE=0\n* || check_hw_eth x", host)
 		require.NotEmpty(t, asked)
-		require.True(t, asked[len(asked)-1].NonFatal || strings.Contains(text, "readonly"))
+		freezes := strings.Contains(text, "readonly") || slices.ContainsFunc(locals, func(name string) bool { return strings.Contains(text, name) })
+		require.True(t, asked[len(asked)-1].NonFatal || freezes)
+		asked = ParseBoth("/s", text+"\n\nMARK_OFFLINE=0", "/etc/nhc/nhc.conf", "* || check_hw_eth x", host)
+		require.True(t, asked[len(asked)-1].NonFatal || freezes)
 		for _, l := range Parse(text, host) {
 			require.Positive(t, l.Number)
 			require.LessOrEqual(t, len(l.Text), 100)

@@ -17,13 +17,14 @@ import (
 type settings struct {
 	quiet  map[string]bool // variables that ask not to drain from here on
 	frozen map[string]bool // variables that are read-only from here on
+	first  map[string]word // the sysconfig file's variables, while it is read; nil: nhc.conf is read
 }
 
 func newSettings() *settings { return &settings{quiet: map[string]bool{}, frozen: map[string]bool{}} }
 
 // clone returns a copy, for settings that apply to one command only.
 func (s *settings) clone() *settings {
-	return &settings{quiet: maps.Clone(s.quiet), frozen: maps.Clone(s.frozen)}
+	return &settings{quiet: maps.Clone(s.quiet), frozen: maps.Clone(s.frozen), first: maps.Clone(s.first)}
 }
 
 // drains reports whether a fault found here drains the node.
@@ -52,6 +53,24 @@ func (s *settings) assign(name string, value word) string {
 		return ""
 	}
 	asks, problem := false, ""
+	if value.bash != "" && mayAsk(value.raw) && !mayAsk(name) {
+		s.quiet["MARK_OFFLINE"] = true
+		return name + " may set MARK_OFFLINE: faults from here on do not drain"
+	}
+	if s.first != nil {
+		s.first[name] = value
+	}
+	switch {
+	case s.first != nil && value.text+value.bash == "": // NHC has a default for it
+		delete(s.quiet, name)
+		return ""
+	case s.first != nil && name == "EVAL_LINE":
+		s.quiet[name] = true
+		return "with EVAL_LINE NHC reads no nhc.conf: faults of its lines do not drain"
+	case s.first != nil && name == "NHC_RM" && value.text == "sge":
+		s.quiet[name] = true
+		return "with NHC_RM=sge NHC drains nothing: faults do not drain"
+	}
 	switch name {
 	case "MARK_OFFLINE":
 		asks, problem = !isOne(value), "write drain = false in [slurm] of health.toml"
@@ -79,7 +98,7 @@ func (s *settings) assign(name string, value word) string {
 // isOne reports whether a value equals 1 in bash's arithmetic, as NHC tests MARK_OFFLINE. A value that only bash can
 // evaluate does not.
 func isOne(value word) bool {
-	n, err := strconv.ParseInt(strings.TrimSpace(value.text), 0, 64)
+	n, err := strconv.ParseInt(strings.Trim(value.text, " \t\n"), 0, 64)
 	return value.bash == "" && err == nil && n == 1
 }
 
@@ -102,18 +121,27 @@ func parseAssignment(w word) (name string, value word, ok bool) {
 // variable matches the name of a variable.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
+// locals are the builtins that make variables of a function.
+var locals = []string{"declare", "typeset", "local"}
+
 // declare applies the arguments of export and the like. It returns what the administrator has to do, and false if an
 // argument is not understood.
 func (s *settings) declare(builtin string, args []word) (todo []string, ok bool) {
+	readonly, isLocal := builtin == "readonly", slices.Contains(locals, builtin)
+	if isLocal && s.first != nil { // of the function that reads the sysconfig file
+		before := s.clone()
+		defer func() { s.addRequests(before) }()
+	}
 	for _, w := range args {
 		name, value, assigns := parseAssignment(w)
 		switch {
 		case !assigns && w.bash != "":
 			return nil, false
 		case !assigns && len(w.text) > 1 && strings.IndexByte("-+", w.text[0]) >= 0:
-			if strings.ContainsAny(w.text, "fFp") { // functions
+			if strings.ContainsAny(w.text, "fFp") || isLocal && strings.Contains(w.text, "n") { // functions, references
 				return nil, false
 			}
+			readonly = readonly || isLocal && strings.Contains(w.text, "r")
 			continue
 		case !assigns && !variable.MatchString(w.text):
 			return nil, false
@@ -125,7 +153,7 @@ func (s *settings) declare(builtin string, args []word) (todo []string, ok bool)
 		} else {
 			name = w.text
 		}
-		if builtin == "readonly" {
+		if readonly {
 			s.frozen[name] = true
 		}
 	}

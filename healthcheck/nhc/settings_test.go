@@ -44,6 +44,12 @@ var settingsTable = []struct {
 	{"* || MARK_OFFLINE=1", true, ""},
 	{"* || export MARK_OFFLINE='1'", true, ""},
 	{"* || export MARK_OFFLINE=01", true, ""},
+	{"* || MARK_OFFLINE=1\u00a0", false, asksNot}, // blanks of other kinds are none of bash's
+	{"* || MARK_OFFLINE=1\r # x", false, asksNot},
+	{"* || MARK_OFFLINE=1\v; TS=1", false, asksNot + "; "},
+	{"* || declare -r MARK_OFFLINE=0\n* || MARK_OFFLINE=1", false, asksNot + "; "},
+	{"* || TS=${MARK_OFFLINE:=0}", false, "TS may set MARK_OFFLINE: faults from here on do not drain"},
+	{"* || declare -n X=MARK_OFFLINE; X=0", false, `"declare -n X=MARK_OF"` + needBash + mayNot},
 	{"* || export MARK_OFFLINE", true, ""},
 	{"* || export -n MARK_OFFLINE", true, ""},
 

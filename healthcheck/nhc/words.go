@@ -62,7 +62,7 @@ func splitCommands(text string) (all []command, err error) {
 			c.words, rest = append(c.words, w), after
 			continue
 		}
-		c.text = strings.TrimSpace(strings.TrimSuffix(start, rest))
+		c.text = strings.Trim(strings.TrimSuffix(start, rest), " \t")
 		switch {
 		case len(c.words) > 0:
 			all = append(all, c)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -31,7 +32,7 @@ func newListCommand(n *node) *cobra.Command {
 			if err := writeList(cmd.OutOrStdout(), c); err != nil {
 				return err
 			}
-			return writeNHCLines(cmd.OutOrStdout(), c, n.roots.Proc)
+			return writeNHCLines(cmd.OutOrStdout(), c, n.roots)
 		},
 	}
 }
@@ -53,15 +54,17 @@ func writeList(to io.Writer, c *config.Config) error {
 	return w.Flush()
 }
 
-// writeNHCLines writes how each line of nhc.conf for this node was parsed.
-func writeNHCLines(to io.Writer, c *config.Config, proc string) error {
-	lines, err := checks.ReadNHCLines(&c.Settings, proc)
-	if err != nil || len(lines) == 0 {
+// writeNHCLines writes how each line of nhc.conf for this node was parsed, after those of NHC's sysconfig file.
+func writeNHCLines(to io.Writer, c *config.Config, roots check.Roots) error {
+	lines, err := checks.ReadNHCLines(&c.Settings, roots.Proc, roots.Etc)
+	if err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(w, "\nLINE\tCHECK\t%s\n", c.NHC)
-	for _, l := range lines {
+	for i, l := range lines {
+		if i == 0 || lines[i-1].File != l.File {
+			fmt.Fprintf(w, "\nLINE\tCHECK\t%s\n", cmp.Or(l.File, c.NHC))
+		}
 		how := [...]string{nhc.Node: "nhc", nhc.Storage: "nhc-files", nhc.Command: "nhc-command"}[l.Domain]
 		remarks := listRemarks(&l, c, how)
 		switch {

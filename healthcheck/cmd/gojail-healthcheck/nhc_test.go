@@ -3,12 +3,17 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/healthcheck/config"
 )
 
 // TestListNHCLines: list says what a run will not do, before one does not do it.
@@ -45,4 +50,29 @@ func TestListNHCLines(t *testing.T) {
 	} {
 		assert.Regexp(t, `(?m)^`+want+`$`, out)
 	}
+}
+
+// TestListSysconfig: list names each variable of NHC's sysconfig file, before the lines of nhc.conf.
+func TestListSysconfig(t *testing.T) {
+	_, dir := site(t, "")
+	require.NoError(t, os.MkdirAll(dir+"/default", 0o755))
+	require.NoError(t, os.WriteFile(dir+"/default/nhc", []byte("# ours\nTIMEOUT=60 DETACHED_MODE=1\nCONFFILE=/etc/nhc/site.conf\nMARK_OFFLINE=0\n. /opt/x\n"), 0o600))
+	require.NoError(t, os.WriteFile(dir+"/nhc.conf", []byte("* || check_hw_eth eth0\n"), 0o600))
+	c := &config.Config{}
+	c.NHC = dir + "/nhc.conf"
+	var out bytes.Buffer
+	roots := check.NodeRoots()
+	roots.Etc = dir
+	require.NoError(t, writeNHCLines(&out, c, roots))
+	assert.Equal(t, strings.ReplaceAll(`
+LINE  CHECK       DIR/default/nhc
+2     ignored     TIMEOUT=60 DETACHED_MODE=1
+3     ignored     CONFFILE=/etc/nhc/site.conf
+4     setting     MARK_OFFLINE=0   # write drain = false in [slurm] of health.toml
+5     not parsed  . /opt/x   # only NHC's bash runs .
+3     not parsed  CONFFILE   # NHC reads /etc/nhc/site.conf, and gojail DIR/nhc.conf; write nhc = "/etc/nhc/site.conf" in health.toml
+
+LINE  CHECK  DIR/nhc.conf
+1     nhc    check_hw_eth eth0   # does not drain
+`, "DIR", dir), out.String())
 }
