@@ -29,7 +29,7 @@ func (c *checker) checkInside(j *config.Jail, view *plan.View, root int) {
 		return isMounted(path) || plan.Inside(plan.JobMounts(c.config, j, "", false, os.Stat), path)
 	})
 	c.checkHomes(j, root, isMounted)
-	c.checkNames(j, root, isMounted)
+	c.checkNames(j, root, view.Spec.Mounts)
 	if j.Slurm && !plan.Inside(plan.JobMounts(c.config, j, "", false, os.Stat), "/etc/passwd") && !isMounted("/etc/passwd") {
 		c.checkSlurmUser(j, root)
 	}

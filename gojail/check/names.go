@@ -13,8 +13,11 @@ import (
 	"strings"
 	"time"
 
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/plan"
 	"github.com/gojail/gojail/gojail/subids"
 	"github.com/gojail/gojail/internal/rootpath"
 )
@@ -31,17 +34,21 @@ var nameServices = map[string][]string{
 
 // checkNames warns where users of the node are numbers in a jail: only the node's name service knows them, and neither the jail's passwd(5), which
 // is the node's or its own, nor a name service of the jail's does.
-func (c *checker) checkNames(j *config.Jail, root int, isMounted func(path string) bool) {
+func (c *checker) checkNames(j *config.Jail, root int, mounts []specs.Mount) {
 	if c.watch || c.node.Accounts == nil {
 		return
 	}
 	user := c.serviceUser()
-	if user.text == "" || hasUser(j, root, user.id) || c.hasNameService(root, isMounted) {
+	if user.text == "" || hasUser(j, root, user.id) {
+		return
+	}
+	gap := c.findServiceGap(root, mounts)
+	if gap == "" {
 		return
 	}
 	c.warn("jail "+j.Name, "mount a file with them on /etc/passwd, or give the jail the name service: see users of a name service in docs/install.md",
 		"%s not in /etc/passwd of this node, but known to its name service: "+
-			"in the jail there are numbers for names, and programs that look up their user fail", user.text)
+			"in the jail there are numbers for names, and programs that look up their user fail; %s", user.text, gap)
 }
 
 // serviceUser is a user that this node knows and its passwd(5) does not have.
@@ -154,20 +161,46 @@ func parseNameServices(text string) []string {
 var libraryDirs = []string{"/lib64", "/usr/lib64", "/lib", "/usr/lib", "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu",
 	"/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu"}
 
-// hasNameService reports whether a jail asks a daemon for accounts: its nsswitch.conf(5) names the service, its module is there, and a mount
-// brings the daemon's socket.
-func (c *checker) hasNameService(root int, isMounted func(path string) bool) bool {
+// findServiceGap returns what keeps a jail from asking a daemon for accounts, "" if nothing does: its nsswitch.conf(5) must name a service, whose module
+// must be there, and a mount must bring the directory of the daemon's socket. A mount of the socket alone is none: a daemon that starts again makes
+// another one.
+func (c *checker) findServiceGap(root int, mounts []specs.Mount) (gap string) {
+	isMounted := func(path string) bool { return plan.Inside(mounts, path) }
+	isBound := func(dir string) bool { return isBound(mounts, dir) }
 	const path = "/etc/nsswitch.conf"
 	text := c.readNodeFile(path)
 	if !isMounted(path) {
 		text = readInRoot(root, path)
 	}
-	return slices.ContainsFunc(parseNameServices(text), func(service string) bool {
-		return slices.ContainsFunc(nameServices[service], isMounted) && slices.ContainsFunc(libraryDirs, func(dir string) bool {
-			module := filepath.Join(dir, "libnss_"+service+".so.2")
-			return !isMissingIn(root, module, isMounted)
-		})
-	})
+	gap = "its nsswitch.conf names no such service"
+	for i, service := range parseNameServices(text) {
+		module := "libnss_" + service + ".so.2"
+		var lacks []string
+		if !slices.ContainsFunc(libraryDirs, func(dir string) bool { return !isMissingIn(root, filepath.Join(dir, module), isMounted) }) {
+			lacks = append(lacks, module)
+		}
+		if !slices.ContainsFunc(nameServices[service], isBound) {
+			lacks = append(lacks, "a mount of "+nameServices[service][0])
+		}
+		if len(lacks) == 0 {
+			return ""
+		}
+		if i == 0 {
+			gap = "its nsswitch.conf names " + service + ", and it lacks " + strings.Join(lacks, " and ")
+		}
+	}
+	return gap
+}
+
+// isBound reports whether a directory of a jail is one of the node's: a jail's own /run and /tmp are none.
+func isBound(mounts []specs.Mount, dir string) bool {
+	bound := false
+	for _, m := range mounts {
+		if config.Under(dir, m.Destination) {
+			bound = slices.Contains(m.Options, "bind") || slices.Contains(m.Options, "rbind")
+		}
+	}
+	return bound
 }
 
 // readNodeFile returns the text of a file of the node, "" if there is none.

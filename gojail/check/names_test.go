@@ -32,11 +32,12 @@ var nameRows = map[string]struct {
 	jail     map[string]string
 	more     string // of gojail.toml
 	want     string
-	hasNoEnd bool // the name service does not answer
+	gap      string // the end of the warning
+	hasNoEnd bool   // the name service does not answer
 }{
 	"local users only":             {},
 	"sssd is named, and not there": {node: map[string]string{"etc/nsswitch.conf": sssd}},
-	"a listed user":                {listed: carol, want: "carol (70001) is "},
+	"a listed user":                {listed: carol, want: "carol (70001) is ", gap: "its nsswitch.conf names no such service"},
 	"a system user of systemd's":   {listed: "systemd-oom:!*:998:998::/:/usr/sbin/nologin\n"},
 	"a listed nobody":              {listed: "nobody:*:65534:65534::/:/usr/sbin/nologin\n"},
 	"a large number":               {listed: "dave:*:1915600501:1915600501::/nonexistent:/bin/sh\n", want: "dave (1915600501) is "},
@@ -53,9 +54,24 @@ var nameRows = map[string]struct {
 	"the jail asks sssd": {listed: carol, node: map[string]string{"var/lib/sss/pipes/nss": ""}, more: sssMount,
 		jail: map[string]string{"etc/nsswitch.conf": sssd, "lib64/libnss_sss.so.2": "", "var/lib/sss/pipes/.keep": ""}},
 	"the jail lacks the module": {listed: carol, node: map[string]string{"var/lib/sss/pipes/nss": ""}, more: sssMount,
-		jail: map[string]string{"etc/nsswitch.conf": sssd, "var/lib/sss/pipes/.keep": ""}, want: "carol (70001) is "},
+		jail: map[string]string{"etc/nsswitch.conf": sssd, "var/lib/sss/pipes/.keep": ""}, want: "carol (70001) is ",
+		gap: "its nsswitch.conf names sss, and it lacks libnss_sss.so.2"},
 	"the jail lacks the socket": {listed: carol,
-		jail: map[string]string{"etc/nsswitch.conf": sssd, "lib64/libnss_sss.so.2": ""}, want: "carol (70001) is "},
+		jail: map[string]string{"etc/nsswitch.conf": sssd, "lib64/libnss_sss.so.2": ""}, want: "carol (70001) is ",
+		gap: "its nsswitch.conf names sss, and it lacks a mount of /var/lib/sss/pipes"},
+	"the jail has the socket alone": {listed: carol, node: map[string]string{"var/lib/sss/pipes/nss": ""}, more: strings.ReplaceAll(sssMount, "/pipes\"", "/pipes/nss\""),
+		jail: map[string]string{"etc/nsswitch.conf": sssd, "lib64/libnss_sss.so.2": "", "var/lib/sss/pipes/nss": ""}, want: "carol (70001) is ",
+		gap: "its nsswitch.conf names sss, and it lacks a mount of /var/lib/sss/pipes"},
+	"the jail lacks both": {listed: carol, jail: map[string]string{"etc/nsswitch.conf": sssd}, want: "carol (70001) is ",
+		gap: "its nsswitch.conf names sss, and it lacks libnss_sss.so.2 and a mount of /var/lib/sss/pipes"},
+	"the jail lacks all of winbind": {listed: carol, jail: map[string]string{"etc/nsswitch.conf": "passwd: files winbind # ad\n"}, want: "carol (70001) is ",
+		gap: "its nsswitch.conf names winbind, and it lacks libnss_winbind.so.2 and a mount of /run/samba/winbindd"},
+	"the jail has a module of nslcd and its own /run": {listed: carol, jail: map[string]string{"etc/nsswitch.conf": "passwd: files ldap\n", "usr/lib/libnss_ldap.so.2": ""},
+		want: "carol (70001) is ", gap: "its nsswitch.conf names ldap, and it lacks a mount of /run/nslcd"},
+	"the jail asks nslcd": {listed: carol, node: map[string]string{"run/nslcd/socket": ""}, more: strings.ReplaceAll(sssMount, "/var/lib/sss/pipes", "/run/nslcd"),
+		jail: map[string]string{"etc/nsswitch.conf": "passwd: files ldap\n", "usr/lib/libnss_ldap.so.2": "", "run/nslcd/.keep": ""}},
+	"the second service is whole": {listed: carol, node: map[string]string{"var/lib/sss/pipes/nss": ""}, more: sssMount,
+		jail: map[string]string{"etc/nsswitch.conf": "passwd: files ldap sss\n", "lib64/libnss_sss.so.2": "", "var/lib/sss/pipes/.keep": ""}},
 	"the jail does not ask": {listed: carol, node: map[string]string{"var/lib/sss/pipes/nss": ""}, more: sssMount,
 		jail: map[string]string{"etc/nsswitch.conf": "passwd: files\n", "lib64/libnss_sss.so.2": "", "var/lib/sss/pipes/.keep": ""}, want: "carol (70001) is "},
 }
@@ -88,6 +104,7 @@ func TestNamesOfUsers(t *testing.T) {
 				return
 			}
 			assert.Contains(t, found, "WARN  jail a: "+test.want+numbers)
+			assert.Contains(t, found, "fail; "+test.gap)
 		})
 	}
 }
