@@ -73,13 +73,28 @@ func (w environWay) readEnviron(t *testing.T, c *harness.Cluster, options ...str
 		r := c.Do(harness.Command{User: harness.Alice, Env: session, Args: append(args, then...)})
 		text, seen = r.Stdout, r.String()
 	}
+	require.NotEmpty(t, text, "%s: %s", w.name, seen)
+	return parseEnviron(t, text)
+}
+
+// parseEnviron returns the variables of an environment as printEnviron prints it.
+func parseEnviron(t *testing.T, text string) map[string]string {
+	t.Helper()
 	environ := map[string]string{}
 	for entry := range strings.SplitSeq(strings.TrimSuffix(text, "\x00"), "\x00") {
 		name, value, found := strings.Cut(entry, "=")
-		require.True(t, found, "%s: %q of %s", w.name, entry, seen)
+		require.True(t, found, "%q of %q", entry, text)
 		environ[name] = value
 	}
 	return environ
+}
+
+// environFiles are the files of a cluster on which environments are read.
+func environFiles() map[string]string {
+	files := maps.Clone(jailed.Files)
+	files["/home/alice/.bash_profile"] = "export PROFILE=1\n"
+	files["/home/alice/requested"] = "SLURM_GET_USER_ENV=1\x00" // what scrontab asks for, and nothing else (_entry_to_job in its scrontab.c); sbatch adds to it
+	return files
 }
 
 // dropJobs removes what differs between two jobs, and what asks for a jail.
@@ -117,14 +132,11 @@ func requireSame(t *testing.T, want, got map[string]string, of string) {
 // job_submit/gojail a job for which slurmd would run "su - USER" has the variables of an account, but none of PAM and of login scripts, and no games.
 func TestEnvironment(t *testing.T) {
 	options := jailed
-	options.Files = maps.Clone(jailed.Files)
-	options.Files["/home/alice/.bash_profile"] = "export PROFILE=1\n"
-	options.Files["/home/alice/requested"] = "SLURM_GET_USER_ENV=1\x00" // what scrontab asks for, and nothing else (_entry_to_job in its scrontab.c)
+	options.Files = environFiles()
 	plain := harness.Start(t, options)
 	options.SlurmConf = maps.Clone(jailed.SlurmConf)
 	maps.Copy(options.SlurmConf, map[string]string{"JobSubmitPlugins": "gojail", "PluginDir": harness.PluginDirs(t)})
 	cured := harness.Start(t, options)
-	ofScripts := []string{"MAIL", "PROFILE", "SHLVL", "_"}
 	for _, way := range environWays {
 		t.Run(way.name, func(t *testing.T) {
 			want := dropJobs(way.readEnviron(t, plain))
@@ -132,23 +144,29 @@ func TestEnvironment(t *testing.T) {
 				delete(want, name)
 			}
 			requireSame(t, want, dropJobs(way.readEnviron(t, plain, "--jail=debian")), "su, --jail=debian")
-			isUser := want["PROFILE"] != ""
 			for _, option := range []string{"--jail=debian", "--jail=none"} {
-				got, want := dropJobs(way.readEnviron(t, cured, option)), maps.Clone(want)
-				if option == "--jail=none" {
-					maps.DeleteFunc(got, func(name, _ string) bool { return slices.Contains(leftOut, name) })
-				}
-				if isUser {
-					want["PATH"] = strings.TrimSuffix(want["PATH"], ":/usr/local/games:/usr/games")
-					for _, name := range ofScripts {
-						delete(want, name)
-						delete(got, name)
-					}
-				}
-				requireSame(t, want, got, option)
+				requireWithoutScripts(t, want, dropJobs(way.readEnviron(t, cured, option)), option)
 			}
 		})
 	}
+}
+
+// requireWithoutScripts requires that an environment with job_submit/gojail is that on plain Slurm, where slurmd runs "su - USER" without what PAM and
+// login scripts set.
+func requireWithoutScripts(t *testing.T, want, got map[string]string, option string) {
+	t.Helper()
+	want = maps.Clone(want)
+	if option == "--jail=none" {
+		maps.DeleteFunc(got, func(name, _ string) bool { return slices.Contains(leftOut, name) })
+	}
+	if want["PROFILE"] != "" {
+		want["PATH"] = strings.TrimSuffix(want["PATH"], ":/usr/local/games:/usr/games")
+		for _, name := range []string{"MAIL", "PROFILE", "SHLVL", "_"} {
+			delete(want, name)
+			delete(got, name)
+		}
+	}
+	requireSame(t, want, got, option)
 }
 
 // TestSessionDirectoryOfAJail requires that the variables that lead into it stay where the administrator shows /run/user in a jail.
