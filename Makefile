@@ -24,7 +24,7 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 BUILD := build
-VERSION := $(shell packaging/version)
+VERSION := $(or $(shell packaging/version),$(error packaging/version fails))
 
 CFLAGS   ?= -O2 -g
 override CFLAGS   += -std=gnu11 -fPIC -fdata-sections -fvisibility=hidden -fstack-protector-strong -Wall -Wextra -Werror
