@@ -166,6 +166,7 @@ func (c *checker) checkNode() bool {
 	c.checkCapabilities()
 	c.checkParts()
 	c.checkState()
+	c.checkForeign()
 	if err != nil {
 		for _, line := range tomlfile.List(err) {
 			c.fail("configuration", "job steps fail until this is corrected", "%s", line)

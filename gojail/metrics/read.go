@@ -83,6 +83,7 @@ func (r *reader) readTemplates(c *config.Config) {
 const (
 	sandboxActive  = "active"
 	sandboxGone    = "gone"
+	sandboxForeign = "foreign"
 	sandboxDamaged = "damaged"
 )
 
@@ -91,7 +92,9 @@ func (r *reader) readJob(of state.Job) {
 	for _, holder := range of.Sandboxes {
 		kind := sandboxKind{holder.Jail(), sandboxActive}
 		switch {
-		case holder.Damaged:
+		case holder.IsForeign() && holder.Lives():
+			kind.state = sandboxForeign
+		case holder.Damaged && !holder.IsForeign():
 			kind.state = sandboxDamaged
 		case !holder.Alive:
 			kind.state = sandboxGone

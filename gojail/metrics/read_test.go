@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,7 @@ func TestRead(t *testing.T) {
 	require.NoError(t, os.Chtimes(s.JobDir("17")+"/.uid", begun, begun))
 	statetest.AddRecord(t, s, "jobs/18/debian", fmt.Sprintf("%d 999999999 5 %s 0\n", contract.Version, statetest.Key))
 	statetest.AddRecord(t, s, "jobs/19/debian", "rubbish")
+	statetest.AddRecord(t, s, "jobs/21/debian", strings.Replace(statetest.RecordOf(t, pid), strconv.Itoa(contract.Version), "1", 1))
 	statetest.AddRecord(t, s, "ended/20", "")
 	c := &config.Config{Jails: map[string]*config.Jail{"debian": {Name: "debian"}}}
 	statetest.AddRecord(t, s, "jails/debian/zygote", recordOf(t, pid, "0", site.Key(c, c.Jails["debian"])))
@@ -76,7 +78,7 @@ func TestRead(t *testing.T) {
 	assert.Equal(t, job{id: "17", user: "4294967290", start: begun, jails: []jail{{"debian", ""}, {"debian", "20260101-000000-abcdef01"}}}, f.jobs[0])
 	assert.Equal(t, "18", f.jobs[1].id, "its holder has ended, the job may have not")
 	assert.True(t, f.jobs[1].start.IsZero())
-	assert.Equal(t, map[sandboxKind]int{{"debian", "active"}: 2, {"debian", "gone"}: 1, {"debian", "damaged"}: 1, {"old", "active"}: 0}, f.sandboxes)
+	assert.Equal(t, map[sandboxKind]int{{"debian", "active"}: 2, {"debian", "gone"}: 1, {"debian", "damaged"}: 1, {"debian", "foreign"}: 1, {"old", "active"}: 0}, f.sandboxes)
 	assert.Equal(t, 1, f.endsFailed)
 	require.Len(t, f.templates, 2)
 	assert.Equal(t, "20260101-000000-abcdef01,20260102-000000-abcdef02", f.templates[0].version)

@@ -28,7 +28,8 @@ type Record struct {
 	Version string    // of the gojail that wrote the record; empty where it does not say
 	Written time.Time // when the process took its role: a holder was a zygote's spare before
 	Alive   bool      // the process existed when the record was read
-	Damaged bool      // the file is no record of this version; one of another version has PID and Start, to end the process
+	Damaged bool      // the file is no record of this contract; one of another contract has PID and Start, to end the process
+	foreign bool      // of another contract
 }
 
 var recordRule = regexp.MustCompile(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})( [0-9]{1,10})?(?: ([0-9][0-9A-Za-z.~+-]{0,31}))?\n$`)
@@ -51,18 +52,19 @@ func ReadRecord(path string) Record {
 	if err != nil || err2 != nil || pid < 2 || start == 0 {
 		return r
 	}
-	r.PID, r.Start = int(pid), start
-	if m[1] != strconv.Itoa(contract.Version) || m[5] == "" {
-		return r
-	}
+	r.PID, r.Start, r.Version = int(pid), start, m[6]
 	if info, err := f.Stat(); err == nil {
 		r.Written = info.ModTime()
+	}
+	r.foreign = m[1] != strconv.Itoa(contract.Version)
+	if r.foreign || m[5] == "" {
+		return r
 	}
 	uid, err := strconv.ParseUint(m[5][1:], 10, 32)
 	if err != nil {
 		return r
 	}
-	r.Key, r.UID, r.Version, r.Damaged = m[4], uint32(uid), m[6], false
+	r.Key, r.UID, r.Damaged = m[4], uint32(uid), false
 	if pidfd, err := r.openPidfd(); err == nil && pidfd >= 0 {
 		unix.Close(pidfd)
 		r.Alive = true
@@ -90,6 +92,9 @@ func (r Record) openPidfd() (int, error) {
 	}
 	return pidfd, nil
 }
+
+// IsForeign reports whether a version of gojail with another contract wrote the record.
+func (r Record) IsForeign() bool { return r.foreign }
 
 // Lives reports whether the record's process exists now, whatever version of gojail wrote the record. If that cannot be
 // found out, it does.

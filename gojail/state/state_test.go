@@ -74,6 +74,7 @@ func TestRecords(t *testing.T) {
 		"escape":    fmt.Sprintf(strconv.Itoa(contract.Version)+" %d %d %s 0 0\x1b[m\n", pid, start, statetest.Key),
 		"no user":   fmt.Sprintf(strconv.Itoa(contract.Version)+" %d %d %s\n", pid, start, statetest.Key),
 		"version":   fmt.Sprintf("1 %d %d %s\n", pid, start, statetest.Key),
+		"other":     fmt.Sprintf("1 %d %d %s 0 0.0.9\n", pid, start, statetest.Key),
 		"init":      fmt.Sprintf(strconv.Itoa(contract.Version)+" 1 %d %s 0\n", start, statetest.Key),
 		"negative":  fmt.Sprintf(strconv.Itoa(contract.Version)+" -5 %d %s 0\n", start, statetest.Key),
 		"overflow":  fmt.Sprintf(strconv.Itoa(contract.Version)+" 4294967297 %d %s 0\n", start, statetest.Key),
@@ -92,17 +93,23 @@ func TestRecords(t *testing.T) {
 	require.Len(t, jobs, 1)
 	assert.Equal(t, "17", jobs[0].ID)
 	seen, versions := map[string]string{}, map[string]string{}
+	var foreign []string
 	for _, r := range jobs[0].Sandboxes {
 		versions[r.Name] = r.Version
+		if r.IsForeign() {
+			foreign = append(foreign, r.Name)
+		}
 		seen[r.Name] = map[bool]string{true: "damaged"}[r.Damaged] + map[bool]string{true: "alive"}[r.Alive]
 	}
 	assert.Equal(t, map[string]string{
 		"live": "alive", "silent": "alive", "escape": "damaged", "dead": "", "recycled": "", "empty": "damaged", "garbage": "damaged", "cut": "damaged",
-		"trailing": "damaged", "no user": "damaged", "version": "damaged", "init": "damaged", "negative": "damaged", "overflow": "damaged",
+		"trailing": "damaged", "no user": "damaged", "version": "damaged", "other": "damaged", "init": "damaged", "negative": "damaged", "overflow": "damaged",
 		"symlink": "damaged", "directory": "damaged",
 	}, seen)
 	assert.Equal(t, version.Text(), versions["live"])
 	assert.Empty(t, versions["silent"])
+	assert.Equal(t, "0.0.9", versions["other"])
+	assert.ElementsMatch(t, []string{"version", "other"}, foreign)
 }
 
 // A zombie holds nothing.

@@ -99,19 +99,26 @@ static int write_beside(const struct node *node, const struct jail *jail, const 
 }
 
 /*
- * Checks that the job may have one more sandbox: each is a process and some fifty mounts, which no cgroup of the job counts.
- * Returns 0, or -1 with a fault.
+ * Checks that the job may have one more sandbox: each is a process and some fifty mounts, which no cgroup of the job counts. Beside one
+ * of another contract there is none: the job would have two /tmp, and processes that do not see each other. Returns 0, or -1 with a
+ * fault.
  */
 static int count_sandboxes(int job, struct fault *fault)
 {
 	DIR *dir = fdopendir(openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	struct record holder;
+	bool foreign = false;
 	int count = 0;
 
-	for (const char *name; dir && (name = job_next_sandbox(dir));)
+	for (const char *name; dir && (name = job_next_sandbox(dir));) {
 		count += record_find(job, name, &holder) == 0;
+		foreign = foreign || record_is_foreign(&holder);
+	}
 	if (dir)
 		closedir(dir);
+	if (foreign)
+		return fault_set(fault, "gojail was upgraded or downgraded on this node while this job runs, and a new step cannot enter the "
+					"job's sandbox: its running steps go on; submit what remains as a new job");
 	if (count < GOJAIL_SANDBOXES_MAX)
 		return 0;
 	return fault_set(fault, "this job has %d sandboxes on this node, one for each --jail, --jail-mount and --jail-root of its steps; "

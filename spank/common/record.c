@@ -82,7 +82,8 @@ static int open_record(int dir, const char *name, struct record *record)
 	if (sscanf(text, "%d %d %" SCNu64, &version, &pid, &record->start) != 3 || pid < 2)
 		goto none;
 	record->pid = pid; /* that of another version's, too: it is to be ended */
-	if (version != GOJAIL_VERSION || sscanf(text, "%*d %*d %*u %17s %" SCNu32 "%c", key, &record->uid, &end) != 3 ||
+	record->foreign = version != GOJAIL_VERSION;
+	if (record->foreign || sscanf(text, "%*d %*d %*u %17s %" SCNu32 "%c", key, &record->uid, &end) != 3 ||
 	    (end != '\n' && end != ' ') || strlen(key) != GOJAIL_KEY_LEN || !record->start)
 		goto none;
 	memcpy(record->key, key, sizeof(record->key));
@@ -165,6 +166,11 @@ bool record_has_process(const struct record *record)
 	scoped_fd process = record_open_proc(record);
 
 	return process >= 0;
+}
+
+bool record_is_foreign(const struct record *record)
+{
+	return record->foreign && record_has_process(record);
 }
 
 bool record_is_of_root(int process)

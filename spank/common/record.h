@@ -14,6 +14,7 @@ struct record {
 	uint64_t start;
 	char key[GOJAIL_KEY_LEN + 1];
 	uint32_t uid; /* the owner of the job */
+	bool foreign; /* of another contract (GOJAIL_VERSION): only pid and start are known */
 };
 
 /* Returns the start time of a process in clock ticks since boot, or 0 if there is no such process. */
@@ -45,6 +46,9 @@ int record_open_proc(const struct record *record);
 
 /* Reports whether the process of a record lives. */
 bool record_has_process(const struct record *record);
+
+/* Reports whether a version of gojail with another contract wrote the record, and its process lives. */
+bool record_is_foreign(const struct record *record);
 
 /*
  * Reports whether all four uids of a process, given its /proc directory, are root's, which no user's process has, not even in a user namespace

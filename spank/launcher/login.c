@@ -57,7 +57,7 @@ static bool has_foreign_holder(const struct node *node, const char *name)
 	bool found = false;
 
 	for (const char *sandbox; dir && !found && (sandbox = job_next_sandbox(dir));)
-		found = record_read(dirfd(dir), sandbox, &holder) < 0 && record_has_process(&holder);
+		found = record_read(dirfd(dir), sandbox, &holder) < 0 && record_is_foreign(&holder);
 	if (dir)
 		closedir(dir);
 	return found;

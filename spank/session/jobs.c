@@ -81,7 +81,10 @@ static void choose_of_job(struct choice *choice, const struct node *node, const 
 		int64_t made;
 
 		if (record_find(fd, name, &holder) < 0) {
-			any = any || record_has_process(&holder); /* of another version of gojail, which no session can enter */
+			if (!record_is_foreign(&holder))
+				continue;
+			any = true;
+			snprintf(choice->foreign, sizeof(choice->foreign), "%s", job);
 			continue;
 		}
 		any = true;
@@ -132,6 +135,13 @@ static int choose_of_all(struct choice *choice, const struct node *node, const s
 	return 0;
 }
 
+int jobs_fault_foreign(const struct choice *choice, struct fault *fault)
+{
+	return fault_set(fault, "gojail was upgraded or downgraded on this node while your job %s runs, and no session can enter its "
+				"sandbox; its running steps go on: start another job for a session",
+			 choice->foreign);
+}
+
 int jobs_choose(struct choice *choice, const struct node *node, const struct site *site, uid_t uid, const char *wanted, const char *jail, struct fault *fault)
 {
 	static const char *const directories[] = {GOJAIL_JOBS, GOJAIL_ALLOCATED};
@@ -149,6 +159,8 @@ int jobs_choose(struct choice *choice, const struct node *node, const struct sit
 		found = choose_in_job(choice, node, site, wanted, jail, uid, fault);
 		if (found)
 			return found;
+		if (choice->foreign[0])
+			return jobs_fault_foreign(choice, fault);
 		return fault_set(fault, "SLURM_JOB_ID: job %s has no sandbox of yours on this node; choose another job, or leave it out for the newest", wanted);
 	}
 	if (adoption_find_job(adopting, sizeof(adopting)) && is_job(adopting)) {
@@ -159,6 +171,8 @@ int jobs_choose(struct choice *choice, const struct node *node, const struct sit
 	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
 		if (choose_of_all(choice, node, site, directories[i], jail, uid, fault) < 0)
 			return -1;
+	if (!choice->made && jail && choice->foreign[0])
+		return jobs_fault_foreign(choice, fault);
 	if (!choice->made && jail)
 		return fault_set(fault, "SLURM_JAIL: you have no job in jail \"%s\" on this node; choose another jail, or leave it out for the newest", jail);
 	return choice->made ? 1 : 0;

@@ -277,6 +277,8 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 		enter(session, open_login, argv, fault);
 	else if (login == 0 && found == 0 && site->session.node_without_job)
 		stay_on_node(session, argv, NULL, fault);
+	else if (login == 0 && found == 0 && session->choice.foreign[0])
+		jobs_fault_foreign(&session->choice, fault);
 	else if (login == 0 && found == 0)
 		fault_set(fault, "you have no job in a jail on this node; start a job, or a step of your job, on this node and connect again");
 }

@@ -195,7 +195,8 @@ func TestFirstJobOfANodeMounts(t *testing.T) {
 	requireOutput(t, "of the node", r)
 }
 
-// TestRecordsOfAnotherVersion: after an upgrade nobody asks the processes of before, and each of them is ended in its time.
+// TestRecordsOfAnotherVersion: after an upgrade nobody asks the processes of before. Running steps go on, further steps of their job are
+// refused, and each process is ended in its time.
 func TestRecordsOfAnotherVersion(t *testing.T) {
 	c := sharedCluster(t)
 	dropTemplates(t, c) // the reload below ends the zygote of any other jail, too
@@ -211,11 +212,28 @@ func TestRecordsOfAnotherVersion(t *testing.T) {
 		return harness.Poll(harness.Timeout, func() bool { _, err := c.Process(pid); return err != nil })
 	}
 	_, id := allocate(t, c)
-	step := func() {
-		requireOutput(t, "debian", c.Run(harness.Alice, "srun", "--jobid="+id, "--jail=debian", "cat", marker))
+	step := func(options ...string) harness.Result {
+		return c.Run(harness.Alice, slices.Concat([]string{"srun"}, options, []string{"--jobid=" + id, "--overlap", "--jail=debian", "cat", marker})...)
 	}
-	step()
+	requireOutput(t, "debian", step())
+	running := make(chan harness.Result, 1)
+	go func() {
+		running <- c.Run(harness.Alice, "srun", "--jobid="+id, "--overlap", "--jail=debian", "sh", "-c", "touch /home/alice/in; until [ -e /home/alice/out ]; do sleep 0.1; done; cat "+marker)
+	}()
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return c.Root("test", "-e", jailHome+"in").Code == 0 }))
 	holder := older("jobs/" + id + "/debian")
+	const refused = "gojail was upgraded or downgraded on this node while this job runs, and a new step cannot enter the job's sandbox: its running steps go on; submit what remains as a new job"
+	for _, r := range []harness.Result{step(), step("--jail-mount=/home:/mnt")} {
+		requireRefused(t, refused, r)
+	}
+	assert.Regexp(t, `(?m)^`+id+` +debian +`+strconv.Itoa(holder)+` .* alice +\d+ +foreign +-$`, c.Gojail("n1", "ls").Stdout)
+	assert.Contains(t, c.Gojail("n1", "check").Stdout, "WARN  jobs: a version of gojail with another contract made the sandboxes of these jobs, whose running steps go on and whose "+
+		"further steps are refused: "+id+"; drain the node")
+	r := c.Gojail("n1", "sweep")
+	require.Zero(t, r.Code, r)
+	require.Zero(t, c.Root("touch", jailHome+"out").Code)
+	requireOutput(t, "debian", <-running)
+	require.Zero(t, c.Root("rm", jailHome+"in", jailHome+"out").Code)
 	c.Run(harness.Alice, "scancel", id)
 	assert.True(t, gone(holder), "the holder of a job that has ended lives on")
 
@@ -224,7 +242,7 @@ func TestRecordsOfAnotherVersion(t *testing.T) {
 	assert.True(t, gone(zygote), "the zygote in whose place there is another lives on")
 	for _, command := range []string{"reload", "sweep"} {
 		zygote = older("jails/debian/zygote")
-		r := c.Gojail("n1", command)
+		r = c.Gojail("n1", command)
 		require.Zero(t, r.Code, r)
 		assert.True(t, gone(zygote), command)
 		requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))

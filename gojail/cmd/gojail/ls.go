@@ -63,6 +63,8 @@ holder), the version of gojail that made it, the users and the number of
 processes inside, and its state:
   active    the holder is running
   gone      the holder has ended; the next step of the job gets another one
+  foreign   a version of gojail with another contract made it: running steps
+            go on, and further ones are refused
   damaged   the record cannot be read
 
 Steps of a job that differ in --jail-mount have different sandboxes. All
@@ -70,7 +72,8 @@ sessions of a user on a login node share one, under the name login-UID.
 
 Then it lists the jails that are assembled on this node (their zygotes):
   current   the next job's sandbox comes from it
-  old       the configuration has changed; the next job reassembles the jail
+  old       the configuration, or the contract of gojail, has changed; the
+            next job reassembles the jail
   unknown   the configuration cannot be read; see gojail check
   gone      the zygote has ended; the next job reassembles the jail
   stuck     the zygote does not answer; the next job replaces it
@@ -134,7 +137,7 @@ func (n *localNode) readListing() (*listing, error) {
 
 func makeSandboxRow(job string, r state.Record) sandboxRow {
 	row := sandboxRow{Job: job, Jail: r.Jail(), Sandbox: r.Name, State: formatState(r), UIDs: []uint32{}, Mounts: []string{}}
-	if r.Alive {
+	if r.Alive || row.State == "foreign" {
 		row.Holder, row.Version, row.Started = r.PID, r.Version, &r.Written
 		users := r.Inhabitants()
 		row.UIDs = append(row.UIDs, slices.Sorted(maps.Keys(users))...)
@@ -150,10 +153,13 @@ const answerPatience = time.Second
 
 func (n *localNode) makeTemplateRow(s *state.State, r state.Record) templateRow {
 	row := templateRow{Jail: r.Name, State: formatState(r), Key: r.Key}
-	if !r.Alive {
+	if !r.Alive && row.State != "foreign" {
 		return row
 	}
 	row.Zygote, row.Version, row.Started, row.State = r.PID, r.Version, &r.Written, "old"
+	if r.IsForeign() {
+		return row // it cannot be asked
+	}
 	row.Identity = s.Identity(r.Name)
 	var err error
 	if row.Root, row.Reason, err = s.ProbeStorage(r.Name, answerPatience); err != nil {
@@ -173,7 +179,9 @@ func (n *localNode) makeTemplateRow(s *state.State, r state.Record) templateRow 
 
 func formatState(r state.Record) string {
 	switch {
-	case r.Damaged:
+	case r.IsForeign() && r.Lives():
+		return "foreign"
+	case r.Damaged && !r.IsForeign():
 		return "damaged"
 	case r.Alive:
 		return "active"
