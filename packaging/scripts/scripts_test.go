@@ -88,11 +88,11 @@ func TestUpgradeRestartsTheExporterOnly(t *testing.T) {
 	assert.NoError(t, err, "systemd's error fails no upgrade: %s", output)
 }
 
-// TestUpgradeToAnotherContract: what docs/operations.md wants to be done before, apt does not: it says so where it matters, and goes on.
+// TestUpgradeToAnotherContract: what docs/upgrades.md wants to be done before, apt does not: it says so where it matters, and goes on.
 func TestUpgradeToAnotherContract(t *testing.T) {
 	const state = "mkdir -p /run/gojail/jobs/17 /run/gojail/jobs/login-1000; printf 'gojail-site 13\nconfig 1\n' >/run/gojail/site\n"
 	const said = "gojail: this version has contract 14, but jobs or sessions have sandboxes of contract 13 on this node: 17 login-1000\n" +
-		"gojail: their further steps and sessions do not enter these sandboxes: drain the node, and end sessions, as \"Upgrade gojail\" in /usr/share/doc/gojail/docs/operations.md says\n"
+		"gojail: their further steps and sessions do not enter these sandboxes: drain the node, and end sessions, as \"Upgrade gojail\" in /usr/share/doc/gojail/docs/upgrades.md says\n"
 	for _, test := range []struct{ begin, args, want string }{
 		{state, "configure 0.0.9-1", said}, {state, "2", said}, {withSystemd + "\n" + state, "configure 0.0.9-1", said},
 		{state + "mkdir /run/n; mv /run/gojail /run/n/n1; echo 'required /usr/lib/gojail/spank_gojail.so state=/run/n/%n' >/etc/slurm/plugstack.conf", "2", said},

@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestUpgradeSlurm: as docs/operations.md says, from Debian 13's 24.11 to Debian testing's 26.05. Slurm does not go back, so this
+// TestUpgradeSlurm: as docs/upgrades.md says, from Debian 13's 24.11 to Debian testing's 26.05. Slurm does not go back, so this
 // is the last test, by its file's name, and the site is of no use to others after it.
 func TestUpgradeSlurm(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(repository, "build/site/slurm-26.05")); err != nil {
 		t.Skip("needs the packages of Slurm 26.05: make site, where Debian testing has it")
 	}
 	s := sharedSite(t)
-	steps := readProcedure(t, "operations.md", "Upgrade Slurm")
+	steps := readProcedure(t, "upgrades.md", "Upgrade Slurm")
 	require.Len(t, steps, 5)
 	before := s.inventory()
 	requireOutput(t, s.head.run("", "slurmctld -V | grep -o '24[.]11'"), "24.11")

@@ -94,7 +94,7 @@ func TestUpgradeUnderJobs(t *testing.T) {
 	}
 	// The template ends by itself where a file of gojail that it shows was replaced.
 	assert.Contains(t, []string{earlier + " " + earlier, earlier + " -"}, by())
-	// The next job, at each stage of docs/operations.md.
+	// The next job, at each stage of docs/upgrades.md.
 	next := func() {
 		t.Helper()
 		requireOutput(t, "debian\nother", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "sh", "-c", "cat "+marker+"; srun -Q --overlap --jail=other cat "+marker))
