@@ -122,7 +122,9 @@ func (s *State) Holder(job, name string) (Record, error) {
 	}
 	var found []Record
 	var names []string
+	foreign := false
 	for _, r := range records {
+		foreign = foreign || r.IsForeign() && r.Lives()
 		if r.Alive {
 			names = append(names, r.Name)
 			if name == "" || name == r.Name {
@@ -133,6 +135,8 @@ func (s *State) Holder(job, name string) (Record, error) {
 	switch {
 	case len(found) == 1:
 		return found[0], nil
+	case len(names) == 0 && foreign:
+		return Record{}, fmt.Errorf("job %s has its sandbox of a version of gojail with another contract, which this version cannot enter; see: gojail ls", job)
 	case len(names) == 0:
 		return Record{}, fmt.Errorf("job %s has no sandbox on this node; see: gojail ls", job)
 	}

@@ -117,7 +117,7 @@ static int count_sandboxes(int job, struct fault *fault)
 	if (dir)
 		closedir(dir);
 	if (foreign)
-		return fault_set(fault, "gojail was upgraded or downgraded on this node while this job runs, and a new step cannot enter the "
+		return fault_set(fault, "another version was installed on this node while this job runs, and a new step cannot enter the "
 					"job's sandbox: its running steps go on; submit what remains as a new job");
 	if (count < GOJAIL_SANDBOXES_MAX)
 		return 0;

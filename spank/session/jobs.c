@@ -137,7 +137,7 @@ static int choose_of_all(struct choice *choice, const struct node *node, const s
 
 int jobs_fault_foreign(const struct choice *choice, struct fault *fault)
 {
-	return fault_set(fault, "gojail was upgraded or downgraded on this node while your job %s runs, and no session can enter its "
+	return fault_set(fault, "another version was installed on this node while your job %s runs, and no session can enter its "
 				"sandbox; its running steps go on: start another job for a session",
 			 choice->foreign);
 }

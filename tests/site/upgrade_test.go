@@ -49,7 +49,7 @@ func (s *site) installEarlier(t *testing.T, dir string) (version string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, "build/site", dir, "version"))
 	if err != nil {
-		t.Skip("needs the packages of an earlier commit: make site, in a clone with its history")
+		t.Skip("needs the history of the repository: make site, in a clone that is not shallow")
 	}
 	s.drain(t)
 	requireAll(t, s.guests(), aptInstall(dir))

@@ -65,7 +65,7 @@ func (s *site) requireStepsEnd(t *testing.T, ended []<-chan wire.Reply) {
 }
 
 // refusedStep is what a further step of a job says whose sandbox a gojail with another contract has made.
-const refusedStep = "gojail was upgraded or downgraded on this node while this job runs, and a new step cannot enter"
+const refusedStep = "another version was installed on this node while this job runs, and a new step cannot enter"
 
 // requireEndsRefused lets a job of submitJob end: its running step ends well, its next step is refused in one line.
 func (j *job) requireEndsRefused(t *testing.T) {

@@ -222,14 +222,17 @@ func TestRecordsOfAnotherVersion(t *testing.T) {
 	}()
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return c.Root("test", "-e", jailHome+"in").Code == 0 }))
 	holder := older("jobs/" + id + "/debian")
-	const refused = "gojail was upgraded or downgraded on this node while this job runs, and a new step cannot enter the job's sandbox: its running steps go on; submit what remains as a new job"
+	const refused = "another version was installed on this node while this job runs, and a new step cannot enter the job's sandbox: its running steps go on; submit what remains as a new job"
 	for _, r := range []harness.Result{step(), step("--jail-mount=/home:/mnt")} {
 		requireRefused(t, refused, r)
 	}
 	assert.Regexp(t, `(?m)^`+id+` +debian +`+strconv.Itoa(holder)+` .* alice +\d+ +foreign +-$`, c.Gojail("n1", "ls").Stdout)
 	assert.Contains(t, c.Gojail("n1", "check").Stdout, "WARN  jobs: a version of gojail with another contract made the sandboxes of these jobs, whose running steps go on and whose "+
 		"further steps are refused: "+id+"; drain the node")
-	r := c.Gojail("n1", "sweep")
+	r := c.Gojail("n1", "enter", id, "--", "true")
+	assert.NotZero(t, r.Code)
+	assert.Contains(t, r.Stderr, "job "+id+" has its sandbox of a version of gojail with another contract")
+	r = c.Gojail("n1", "sweep")
 	require.Zero(t, r.Code, r)
 	require.Zero(t, c.Root("touch", jailHome+"out").Code)
 	requireOutput(t, "debian", <-running)
