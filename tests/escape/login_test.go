@@ -59,7 +59,7 @@ func TestLoginScripts(t *testing.T) {
 	client, err := os.ReadFile("testdata/twice.c")
 	require.NoError(t, err)
 	for _, cure := range loginCures {
-		if cure.last != "" && harness.Release() > cure.last {
+		if cure.last != "" && harness.Version() > cure.last {
 			continue
 		}
 		t.Run(cure.name, func(t *testing.T) {

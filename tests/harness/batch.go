@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ type Job struct {
 	ID       string
 	State    string // COMPLETED, FAILED, ...; "" when sbatch refused
 	ExitCode string // status:signal, as scontrol prints it
-	Output   string // of the script, from wherever the file lies
+	Output   string // of the script, from wherever the file lies, without srunNotices
 	Seen     string // the path of the output file in the machine, "" if there is none
 	Submit   Result // of sbatch
 }
@@ -46,6 +47,10 @@ func (c *Cluster) BatchEnv(user string, env []string, script string, args ...str
 
 var unfinished = []string{"PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "REQUEUED", "STAGE_OUT"}
 
+// srunNotices matches the lines of srun's own that a script's output may have: of a step that had to wait for the one before, and of
+// the number of its threads on a machine with few CPUs (26.11).
+var srunNotices = regexp.MustCompile(`(?m)^srun: (Step created for |Job \d+ step creation (temporarily|still) disabled, |warning: WORKERPOOL_THREADS=).*\n`)
+
 // WaitJob waits for the end of a job and reads its output.
 func (c *Cluster) WaitJob(job Job) Job {
 	var fields map[string]string
@@ -56,6 +61,7 @@ func (c *Cluster) WaitJob(job Job) Job {
 	})
 	job.ExitCode = fields["ExitCode"]
 	job.Output, job.Seen = c.ReadAnywhere(fields["StdOut"])
+	job.Output = srunNotices.ReplaceAllString(job.Output, "")
 	return job
 }
 

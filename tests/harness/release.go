@@ -5,10 +5,13 @@ package harness
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // releaseVariable names the release of Slurm that clusters run, "24.11" for
@@ -17,6 +20,22 @@ const releaseVariable = "GOJAIL_RELEASE"
 
 // Release returns the value of releaseVariable, or "".
 func Release() string { return os.Getenv(releaseVariable) }
+
+// releaseText matches the release in what Slurm's programs print as their version.
+var releaseText = regexp.MustCompile(`\b\d\d\.\d\d\b`)
+
+// Version returns the release of Slurm that clusters run, such as "24.11", of this machine's own Slurm, too; "" where there is none.
+var Version = sync.OnceValue(func() string {
+	text := Release()
+	if text == "" {
+		out, _ := exec.Command("/usr/sbin/slurmctld", "-V").Output()
+		text = string(out)
+	}
+	return releaseText.FindString(text)
+})
+
+// TaskPrologNeedsStepd reports whether Slurm starts a TaskProlog through slurmstepd, for which a jail must have a C library.
+func TaskPrologNeedsStepd() bool { return Version() >= "24.11" && Version() < "25.11" }
 
 // base is where a cluster's programs come from.
 type base struct {

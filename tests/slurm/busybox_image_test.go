@@ -45,7 +45,7 @@ func busyboxImage(t *testing.T, text string) v1.Image {
 // useBusybox configures jail stored, and begins the store.
 func useBusybox(t *testing.T) *harness.Cluster {
 	t.Helper()
-	c := sharedCluster(t)
+	c := rootsCluster(t)
 	configure(t, c, busyboxConfig)
 	newStore(t, c)
 	return c

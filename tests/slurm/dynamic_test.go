@@ -3,10 +3,8 @@
 package slurm_test
 
 import (
-	"cmp"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -67,9 +65,7 @@ func startDynamicHead(t *testing.T) (c *harness.Cluster, is2205 bool) {
 	if why := harness.Missing(); why != "" {
 		t.Skip(why)
 	}
-	version, err := exec.Command("slurmctld", "-V").Output()
-	require.NoError(t, err)
-	is2205 = strings.Contains(cmp.Or(harness.Release(), string(version)), "22.05")
+	is2205 = harness.Version() == "22.05"
 	width := "2"
 	if is2205 {
 		width = "65533"

@@ -37,10 +37,10 @@ var features = []feature{
 	{name: "slurmstepd_memlock_all", conf: map[string]string{"LaunchParameters": "slurmstepd_memlock_all"}},
 	{name: "UsePAM=0", conf: map[string]string{"UsePAM": "0"}},
 	{name: "contain_spank", since: "24.11", conf: map[string]string{"SlurmdParameters": "config_overrides,contain_spank"}},
-	{name: "job_container/tmpfs", last: "24.11",
+	{name: "job_container/tmpfs", last: "25.05",
 		conf:  map[string]string{"JobContainerType": "job_container/tmpfs", "PrologFlags": "Contain"},
 		files: map[string]string{"/etc/slurm/job_container.conf": oldContainer}, check: "EntireStepInNS=true", refused: true},
-	{name: "EntireStepInNS", since: "24.11", last: "24.11",
+	{name: "EntireStepInNS", since: "24.11", last: "25.05",
 		conf:  map[string]string{"JobContainerType": "job_container/tmpfs", "PrologFlags": "Contain"},
 		files: map[string]string{"/etc/slurm/job_container.conf": oldContainer + "EntireStepInNS=true\nDirs=/tmp,/dev/shm,/data\n"}, private: true},
 	{name: "namespace/linux", since: "26.05",
@@ -54,10 +54,7 @@ var features = []feature{
 // TestFeatures: a step with each feature of Slurm is in its jail in every respect,
 // a fault is the job's alone, and no node drains.
 func TestFeatures(t *testing.T) {
-	release := harness.Release()
-	if release == "" {
-		release = "22.05"
-	}
+	release := harness.Version()
 	for _, f := range features {
 		if f.since > release || f.last != "" && f.last < release {
 			continue // "-" in the table of releases

@@ -73,7 +73,7 @@ func TestRequeue(t *testing.T) {
 	c := sharedCluster(t)
 	removeFromJail(t, c, "requeue.out", "started")
 	script := `cat /etc/gojail-jail; ls /tmp
-if [ -z "$SLURM_RESTART_COUNT" ]; then touch /tmp/first ~/started; sleep 600; fi`
+if [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then touch /tmp/first ~/started; sleep 600; fi`
 	submit := c.Do(harness.Command{User: harness.Alice, Stdin: "#!/bin/bash\n" + script,
 		Args: []string{"sbatch", "--parsable", "--requeue", "--jail=debian", "--open-mode=append", "--output=/home/alice/requeue.out"}})
 	require.Zero(t, submit.Code, submit)

@@ -96,7 +96,7 @@ func checkOther(t *testing.T, c *harness.Cluster, other, refused string) {
 		return
 	}
 	plain := run("none", "sh", "-c", seenByTask)
-	if harness.Release() >= "24.11" && plain.Code != 0 {
+	if harness.Version() >= "24.11" && plain.Code != 0 {
 		// Slurm itself loses such a step from 24.11 on, where it starts a TaskProlog by descriptors that the plugin has closed.
 		assert.Equal(t, "after task_init close", other, plain)
 		assert.Equal(t, plain.Code, run("debian", "true").Code, other)

@@ -46,10 +46,21 @@ func newRootTree(t *testing.T, c *harness.Cluster, name string, dirs ...string) 
 // taskPrograms brings the cluster's TaskProlog and TaskEpilog into a jail without Slurm's files.
 const taskPrograms = "host = [\"/etc/slurm/task_prolog\", \"/etc/slurm/task_epilog\"]\n"
 
+// rootsCluster returns a cluster for jails without a C library: the common one, but without a TaskProlog on a release whose TaskProlog needs one.
+func rootsCluster(t *testing.T) *harness.Cluster {
+	t.Helper()
+	if !harness.TaskPrologNeedsStepd() {
+		return sharedCluster(t)
+	}
+	options := jailed
+	options.SlurmConf = nil
+	return harness.Start(t, options)
+}
+
 // TestRootsThatAreNotDebian: busybox alone is enough of a root, with /usr merged and not, without
 // nsswitch.conf and passwd.
 func TestRootsThatAreNotDebian(t *testing.T) {
-	c := sharedCluster(t)
+	c := rootsCluster(t)
 	allowRange(t, c)
 	newRootTree(t, c, "busybox", "bin")
 	newRootTree(t, c, "unmerged", "bin", "usr/bin", "sbin", "usr/sbin")
@@ -107,7 +118,7 @@ func TestRootWithoutTheTaskProlog(t *testing.T) {
 // TestRootWithoutWhatSlurmNeeds: with slurm = true, check says which part of the node's Slurm cannot run there,
 // and steps run all the same.
 func TestRootWithoutWhatSlurmNeeds(t *testing.T) {
-	c := sharedCluster(t)
+	c := rootsCluster(t)
 	newRootTree(t, c, "busybox", "bin")
 	configure(t, c, harness.DefaultConfig+"[jail.busybox]\nroot = \"/srv/jails/busybox\"\n")
 	t.Cleanup(func() { assert.Zero(t, c.Gojail("n1", "reload", "busybox").Code) })

@@ -31,7 +31,7 @@ var stepOptions = []struct {
 func withStepManager() harness.Options {
 	options := jailed
 	options.SlurmConf = map[string]string{"PrologFlags": "Contain"}
-	if harness.Release() >= "24.11" {
+	if harness.Version() >= "24.11" {
 		options.SlurmConf["SlurmctldParameters"] = "enable_stepmgr"
 	}
 	return options
@@ -41,7 +41,7 @@ func withStepManager() harness.Options {
 func TestStepOptions(t *testing.T) {
 	c := harness.Start(t, withStepManager())
 	for _, o := range stepOptions {
-		if o.since > harness.Release() {
+		if o.since > harness.Version() {
 			continue // "-" in the table of releases
 		}
 		t.Run(o.name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestStepOptions(t *testing.T) {
 
 // TestAsyncStep: a step that slurmstepd starts for a job, and not srun, is in the job's jail, and so are its files.
 func TestAsyncStep(t *testing.T) {
-	if harness.Release() < "26.05" {
+	if harness.Version() < "26.05" {
 		t.Skip("needs Slurm 26.05, which has srun --async")
 	}
 	c := harness.Start(t, withStepManager())
