@@ -17,14 +17,6 @@
 #define HOOK_FAILED (-1)
 #endif
 
-/* How the numbers of job and step are in the name of a container's bundle: _generate_bundle_path up to 23.02,
- * _generate_spooldir_pattern from 23.11 on (container.c). */
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
-#define OCI_NUMBER "%u"
-#else
-#define OCI_NUMBER "%05u"
-#endif
-
 /* Up to 23.02 Slurm looks for the program of a task epilog before it forks (_run_script_as_user in mgr.c). */
 #define EPILOG_IS_LOOKED_FOR (SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 11, 0))
 

@@ -81,18 +81,19 @@ srun -n4 -O cat /tmp/sent`, "--jail=debian", "-N2", "-n2")
 	requireOutput(t, "ran\nran", program)
 }
 
-// oci is the files of an OCI runtime that only says where it is.
-var oci = map[string]string{
-	"/etc/slurm/oci.conf": `RunTimeRun="/opt/oci/run %b"` + "\n" + `RunTimeQuery="/opt/oci/no"` + "\n" + `RunTimeKill="/opt/oci/no"` + "\n" + `RunTimeDelete="/opt/oci/no"` + "\n",
-	"/opt/oci/run":        "#!/bin/sh\ncat /etc/gojail-jail || echo node\ntest -s $1/config.json\n",
-	"/opt/oci/no":         "#!/bin/sh\nexit 0\n",
+// ociConf is the oci.conf of an OCI runtime that only says where it is.
+const ociConf = `RunTimeRun="/opt/oci/run %b"` + "\n" + `RunTimeQuery="/opt/oci/no"` + "\n" + `RunTimeKill="/opt/oci/no"` + "\n" + `RunTimeDelete="/opt/oci/no"` + "\n"
+
+var ociFiles = map[string]string{
+	"/opt/oci/run": "#!/bin/sh\ncat /etc/gojail-jail || echo node\ntest -s $1/config.json\n",
+	"/opt/oci/no":  "#!/bin/sh\nexit 0\n",
 }
 
-// TestOCIContainer: srun --container works on the node. The copy of the bundle that Slurm makes there is not in a
-// jail, where it would start the runtime: the step is refused.
+// TestOCIContainer: srun --container works on the node. A jail does not have the copy of the bundle that Slurm makes there, and
+// would start the runtime: the step is refused, wherever oci.conf puts that copy. A step beside it is not.
 func TestOCIContainer(t *testing.T) {
 	options := jailed
-	options.Files = oci
+	options.Files = ociFiles
 	options.SlurmConf = nil
 	c := harness.Start(t, options)
 	const bundle = `{"ociVersion": "1.0.0", "process": {"args": ["true"], "cwd": "/"}, "root": {"path": "rootfs"}, "mounts": [], "linux": {}}`
@@ -103,15 +104,30 @@ func TestOCIContainer(t *testing.T) {
 	}
 	run := c.Path("/srv/jails/debian/opt/oci")
 	require.NoError(t, os.MkdirAll(run, 0o755))
-	replaceFile(t, run+"/run", oci["/opt/oci/run"])
+	replaceFile(t, run+"/run", ociFiles["/opt/oci/run"])
+	require.Zero(t, c.Root("install", "-d", "-o", "alice", "/srv/oci", "/srv/oci/of-all").Code)
 
-	requireOutput(t, "node", c.Run(harness.Alice, "srun", "-wn1", "--container=/home/alice/bundle", "true"))
-	r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--container=/home/alice/bundle", "true")
-	requireRefused(t, "--container and --jail cannot be combined", r)
-	assert.Empty(t, r.Stdout)
-	job := c.Batch(harness.Alice, "echo ran", "--jail=debian", "--container=/home/alice/bundle", "--output=/home/alice/oci.out")
-	assert.Equal(t, "FAILED", job.State, job)
-	assert.Contains(t, job.Output, "--container and --jail cannot be combined", job)
-	assert.NotContains(t, job.Output, "ran", job)
-	assert.Equal(t, "idle", waitForState(c, "n1"), c.Drained())
+	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--container=/home/alice/bundle", "cat", marker))
+	for _, path := range []string{"", "/srv/oci/%u-%j-%s", "/srv/oci/of-all", "/tmp/oci-%j-%t", "%m/elsewhere-%j-%s"} {
+		if strings.Contains(path, "%m") && harness.Version() < "23.11" {
+			continue // it is not replaced
+		}
+		t.Run(path, func(t *testing.T) {
+			conf := ociConf
+			if path != "" {
+				conf += "ContainerPath=" + path + "\n"
+			}
+			replaceFile(t, c.Path("/etc/slurm/oci.conf"), conf)
+			requireOutput(t, "node", c.Run(harness.Alice, "srun", "-wn1", "--container=/home/alice/bundle", "true"))
+			r := c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "--container=/home/alice/bundle", "true")
+			requireRefused(t, "--container and --jail cannot be combined", r)
+			assert.Empty(t, r.Stdout)
+			requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
+			job := c.Batch(harness.Alice, "echo ran", "--jail=debian", "--container=/home/alice/bundle", "--output=/home/alice/oci.out", "--open-mode=truncate")
+			assert.Equal(t, "FAILED", job.State, job)
+			assert.Contains(t, job.Output, "--container and --jail cannot be combined", job)
+			assert.NotContains(t, job.Output, "ran", job)
+			assert.Equal(t, "idle", waitForState(c, "n1"), c.Drained())
+		})
+	}
 }
