@@ -151,12 +151,17 @@ func TestExporter(t *testing.T) {
 	requireSeries(t, c, address, `gojail_slurm_controller_up 1`, `gojail_exporter_data_stale{source="nodes"} 0`, `gojail_slurm_node_flag{flag="drain",node="n2"} 1`)
 }
 
-// TestExporterFormats: text and JSON of one release say the same. 22.05 has no JSON of nodes, and gets text.
+// TestExporterFormats: text and JSON of one release say the same. Where Slurm has no data_parser/v0.0.42, it is asked for text, and
+// --format=json fails.
 func TestExporterFormats(t *testing.T) {
 	c := harness.Start(t, withTypedGPUs)
 	formats, automatic := []string{"text", "auto", "json"}, "json"
-	if strings.Contains(c.Root("scontrol", "--version").Stdout, " 22.05") {
+	if !strings.Contains(c.Root("sh", "-c", "ls "+strings.ReplaceAll(harness.PluginDirs(t), ":", " ")).Stdout, "data_parser_v0_0_42") {
 		formats, automatic = formats[:2], "text"
+		r := c.Root("gojail-exporter", "--once", "--format=json")
+		assert.Equal(t, 1, r.Code, r)
+		assert.Contains(t, r.Stderr, "gojail-exporter: cannot read nodes, diag from Slurm: the lines above say why; "+
+			"if this Slurm has no data_parser/v0.0.42, use --format=auto, which reads text then\n")
 	}
 	require.Zero(t, c.Root("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=a Partitions=b [c@d]").Code)
 	pages := map[string]string{}

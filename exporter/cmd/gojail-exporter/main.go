@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -60,7 +62,8 @@ It may run on the host of each controller: that of a standby controller runs sco
 ping alone, and has none of the series of the cluster. Where slurm.conf has PrivateData,
 it must run as SlurmUser or an operator to see everything.
 
-The exit code is 1 if it cannot start, and with --once if Slurm does not answer.`,
+The exit code is 1 if it cannot start, and with --once if Slurm does not
+answer each of the commands.`,
 		Example: `  gojail-exporter --once
   gojail-exporter --listen-address 10.0.0.5:9948 --web-config /etc/gojail/exporter-web.yml`,
 		Args:              cobra.NoArgs,
@@ -123,7 +126,7 @@ func (o *options) run(cmd *cobra.Command) (err error) {
 	poller := &poll.Poller{Slurm: &o.commands, Host: host, MaxAge: o.maxAge, Log: log, Now: time.Now}
 	gatherer := &series.Gatherer{View: poller.View, Slurm: o.commands.Describe, Users: o.users, Now: time.Now}
 	if o.once {
-		return printOnce(cmd, poller, gatherer)
+		return o.printOnce(cmd, poller, gatherer)
 	}
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
@@ -147,7 +150,7 @@ func dropTime(_ []string, a slog.Attr) slog.Attr {
 }
 
 // printOnce asks Slurm for everything and prints the metrics.
-func printOnce(cmd *cobra.Command, poller *poll.Poller, gatherer *series.Gatherer) error {
+func (o *options) printOnce(cmd *cobra.Command, poller *poll.Poller, gatherer *series.Gatherer) error {
 	poller.Poll(cmd.Context())
 	poller.Poll(cmd.Context()) // the statistics take turns with scontrol ping
 	families, err := gatherer.Gather()
@@ -159,8 +162,24 @@ func printOnce(cmd *cobra.Command, poller *poll.Poller, gatherer *series.Gathere
 			return err
 		}
 	}
-	if v := poller.View(); v.Active && !v.Up {
+	return o.checkView(poller.View())
+}
+
+// checkView returns an error if Slurm did not answer one of the commands. A standby is not asked.
+func (o *options) checkView(v poll.View) error {
+	if !v.Active {
+		return nil
+	}
+	if !v.Up {
 		return errors.New("slurmctld does not answer; see: scontrol ping")
 	}
-	return nil
+	failing := slices.DeleteFunc(slices.Clone(poll.Sources), func(name string) bool { return !v.Sources[name].Failing })
+	if len(failing) == 0 {
+		return nil
+	}
+	hint := ""
+	if o.commands.Format == slurm.JSON {
+		hint = "; if this Slurm has no data_parser/v0.0.42, use --format=auto, which reads text then"
+	}
+	return fmt.Errorf("cannot read %s from Slurm: the lines above say why%s", strings.Join(failing, ", "), hint)
 }

@@ -76,7 +76,7 @@ func TestCommandsThatMisbehave(t *testing.T) {
 		dir := newCommands(t, "24.11")
 		require.NoError(t, os.WriteFile(dir+"/squeue", []byte("#!/bin/sh\n"+text+"\n"), 0o755))
 		out, log, err := execute(t.Context(), "--once", "--timeout=1s", "--slurm-bin="+dir)
-		require.NoError(t, err, text)
+		assert.EqualError(t, err, "cannot read jobs from Slurm: the lines above say why", text)
 		assert.Contains(t, out, "gojail_exporter_command_failures_total{"+want)
 		assert.Contains(t, out, `gojail_exporter_data_stale{source="jobs"} 1`)
 		assert.Contains(t, out, `gojail_slurm_node_state{node="n1"`)
@@ -85,6 +85,41 @@ func TestCommandsThatMisbehave(t *testing.T) {
 	}
 	_, _, err := execute(t.Context(), "--once", "--slurm-bin="+t.TempDir())
 	assert.EqualError(t, err, "slurmctld does not answer; see: scontrol ping")
+}
+
+// TestFormatThatSlurmLacks: --once fails where Slurm has no JSON of the version that is read, and says what to do. With auto it
+// reads text.
+func TestFormatThatSlurmLacks(t *testing.T) {
+	const hint = "; if this Slurm has no data_parser/v0.0.42, use --format=auto, which reads text then"
+	for _, row := range []struct {
+		format       string
+		lacking      []string // commands that print no JSON
+		want, series string
+	}{
+		{"json", nil, "", "gojail_slurm_node_state{"},
+		{"json", []string{"scontrol"}, "cannot read nodes from Slurm: the lines above say why" + hint, "gojail_slurm_rpc_calls_total{"},
+		{"json", []string{"sdiag"}, "cannot read diag from Slurm: the lines above say why" + hint, "gojail_slurm_node_state{"},
+		{"json", []string{"scontrol", "sdiag"}, "cannot read nodes, diag from Slurm: the lines above say why" + hint, "gojail_slurm_jobs{"},
+		{"auto", []string{"scontrol", "sdiag"}, "", "gojail_slurm_node_state{"},
+		{"text", []string{"scontrol", "sdiag"}, "", "gojail_slurm_node_state{"},
+	} {
+		dir := newCommands(t, "24.11")
+		for _, name := range row.lacking {
+			text, err := os.ReadFile(dir + "/" + name)
+			require.NoError(t, err)
+			lines := strings.SplitAfterN(string(text), "\n", 2)
+			refusal := "case \"$*\" in *--json*) echo \"" + name + ": error: Couldn't find the specified plugin name for data_parser/v0.0.42 looking at all files\" >&2; exit 1;; esac\n"
+			require.NoError(t, os.WriteFile(dir+"/"+name, []byte(lines[0]+refusal+lines[1]), 0o755))
+		}
+		out, log, err := execute(t.Context(), "--once", "--format="+row.format, "--slurm-bin="+dir)
+		if row.want == "" {
+			assert.NoError(t, err, row)
+			assert.Empty(t, log, row)
+		} else {
+			assert.EqualError(t, err, row.want, row)
+		}
+		assert.Contains(t, out, "\n"+row.series, row)
+	}
 }
 
 func TestMistakesInFlags(t *testing.T) {
