@@ -251,7 +251,24 @@ var spoiled = map[string]struct {
 		require.NoError(t, os.MkdirAll(n.root+"/etc/slurm", 0o755))
 		n.writeFile(t, "jail/etc/slurm/epilog", "", 0o755)
 	}, "FAIL  jail a: TaskProlog of slurm.conf, /etc/slurm/prolog, is missing in "},
+	"a TaskProlog that slurmstepd cannot start": {func(t *testing.T, n *checkedNode) {
+		for _, name := range []string{"lib/spank_gojail.so", "plugins/auth_munge.so"} {
+			n.writePlugin(t, name, "0x180b05")
+		}
+		n.writeFile(t, "slurm/slurm.conf", n.readFile(t, "slurm/slurm.conf")+"TaskProlog=/etc/slurm/prolog\n", 0o644)
+		require.NoError(t, os.MkdirAll(n.root+"/etc/slurm", 0o755))
+		n.writeFile(t, "jail/etc/slurm/prolog", "", 0o755)
+	}, "FAIL  jail a: Slurm 24.11.5 starts the TaskProlog of slurm.conf through slurmstepd, whose dynamic linker, /lib"},
 	"root of another": {func(t *testing.T, n *checkedNode) { os.Chown(n.root, 65534, 0) }, "WARN  jail a: "},
+}
+
+func TestReleasesThatStartTaskPrologByStepd(t *testing.T) {
+	for release, want := range map[slurmVersion]bool{
+		0x160508: false, 0x180508: false, 0x180b00: true, 0x180b06: true, 0x180b07: false,
+		0x190500: true, 0x190501: true, 0x190502: false, 0x190b00: false, 0x1a0505: false, 0: false,
+	} {
+		assert.Equal(t, want, startsTaskPrologByStepd(release), release)
+	}
 }
 
 func TestCheckFinds(t *testing.T) {

@@ -24,7 +24,12 @@ func (c *checker) checkInside(j *config.Jail, view *plan.View, root int) {
 		c.warn("jail "+j.Name, "install a shell, or correct root = if this is the wrong tree",
 			"%s %s: most batch scripts and many programs need it", j.Root, lacks)
 	}
-	c.checkLinker(j, root, isMounted)
+	linker := c.findMissingLinker(root, isMounted)
+	if j.Slurm && linker != "" {
+		c.warn("jail "+j.Name, "install glibc there, or write slurm = false",
+			"%s has no %s, the dynamic linker of the node's Slurm: its commands and libraries cannot run in the jail", j.Root, linker)
+	}
+	c.checkTaskPrologsLinker(j, linker)
 	c.checkTaskPrograms(j, root, func(path string) bool {
 		return isMounted(path) || plan.Inside(plan.JobMounts(c.config, j, "", false, os.Stat), path)
 	})
@@ -80,21 +85,42 @@ func isMissingIn(root int, path string, isMounted func(path string) bool) bool {
 	return err == unix.ENOENT && !isMounted(path) && !isMounted("/usr"+path)
 }
 
-// checkLinker warns where a jail lacks the dynamic linker of the node's Slurm: Slurm's commands and
+// findMissingLinker returns the dynamic linker of the node's Slurm if a jail lacks it, or "": Slurm's programs and
 // libraries come from the node, but the C library is always the jail's.
-func (c *checker) checkLinker(j *config.Jail, root int, isMounted func(path string) bool) {
+func (c *checker) findMissingLinker(root int, isMounted func(path string) bool) string {
 	commands, _ := node.FindCommands(c.config)
-	if !j.Slurm || len(commands) == 0 {
-		return
+	if len(commands) == 0 {
+		return ""
 	}
 	f, err := os.Open(commands[0])
 	if err != nil {
-		return
+		return ""
 	}
 	defer f.Close()
 	if interpreter := readInterpreter(f); interpreter != "" && isMissingIn(root, interpreter, isMounted) {
-		c.warn("jail "+j.Name, "install glibc there, or write slurm = false",
-			"%s has no %s, the dynamic linker of the node's Slurm: its commands and libraries cannot run in the jail", j.Root, interpreter)
+		return interpreter
+	}
+	return ""
+}
+
+// startsTaskPrologByStepd reports whether a release of Slurm starts a TaskProlog through slurmstepd, from inside the jail. 24.11.7 and
+// 25.05.2 start it directly again (_run_script_and_set_env in task.c).
+func startsTaskPrologByStepd(release slurmVersion) bool {
+	return release >= 0x180b00 && release < 0x180b07 || release >= 0x190500 && release < 0x190502
+}
+
+// checkTaskPrologsLinker reports a jail in which a TaskProlog of slurm.conf cannot be started because slurmstepd, which starts it, has no
+// dynamic linker there.
+func (c *checker) checkTaskPrologsLinker(j *config.Jail, missingLinker string) {
+	conf := node.ReadSlurmConf(c.config)
+	if missingLinker == "" || conf.Values["taskprolog"] == "" {
+		return
+	}
+	_, release := findNodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(c.config).Dirs))
+	if startsTaskPrologByStepd(release) {
+		c.fail("jail "+j.Name, "install glibc there, remove TaskProlog from slurm.conf, or upgrade Slurm to 24.11.7, 25.05.2 or later",
+			"Slurm %s starts the TaskProlog of slurm.conf through slurmstepd, whose dynamic linker, %s, is missing in %s: every step fails",
+			release, missingLinker, j.Root)
 	}
 }
 

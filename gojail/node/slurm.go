@@ -86,7 +86,7 @@ func FindCommand(c *config.Config) string {
 	return ""
 }
 
-// findStepd returns slurmstepd, if it is in a default directory. Slurm 24.11 to 25.05 start a TaskProlog
+// findStepd returns slurmstepd, if it is in a default directory. Slurm 24.11 and 25.05 started a TaskProlog
 // through it, in the jail, by a descriptor: the jail must have its libraries, but not the program.
 func findStepd(c *config.Config) []string {
 	dirs := []string{"/usr/sbin", "/usr/local/sbin", "/opt/slurm/sbin", "/usr/libexec/slurm"}

@@ -34,8 +34,9 @@ var Version = sync.OnceValue(func() string {
 	return releaseText.FindString(text)
 })
 
-// TaskPrologNeedsStepd reports whether Slurm starts a TaskProlog through slurmstepd, for which a jail must have a C library.
-func TaskPrologNeedsStepd() bool { return Version() >= "24.11" && Version() < "25.11" }
+// TaskPrologNeedsStepd reports whether versions of this release start a TaskProlog through slurmstepd, for which a jail must have a C
+// library: 24.11.0 to 24.11.6, 25.05.0 and 25.05.1.
+func TaskPrologNeedsStepd() bool { return Version() == "24.11" || Version() == "25.05" }
 
 // base is where a cluster's programs come from.
 type base struct {
