@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,16 +34,24 @@ func TestOutputWithoutEnd(t *testing.T) {
 	assert.ErrorContains(t, err, "cannot parse the output of scontrol: ")
 }
 
+// dataParsers are the versions of Slurm's plugins data_parser, of v0.0.N, by release (src/plugins/data_parser of its last version).
+var dataParsers = map[string][]int{
+	"22.05.11": nil, "23.02.8": {39}, "23.11.11": {39, 40}, "24.05.8": {39, 40, 41}, "24.11.7": {40, 41, 42}, "25.05.8": {40, 41, 42, 43},
+	"25.11.7": {41, 42, 43, 44}, "26.05.5": {42, 43, 44, 45}, "26.11.0-0rc1": {43, 44, 45, 46},
+}
+
 // TestRelease: JSON is what the releases have that have v0.0.42. Commands that are replaced are asked again.
 func TestRelease(t *testing.T) {
 	c := &Commands{Dir: t.TempDir(), Timeout: time.Minute, Format: Auto}
 	assert.Error(t, c.FindRelease(t.Context()))
 	installed := time.Unix(1e9, 0)
-	for text, want := range map[string]string{
-		"slurm-wlm 22.05.8": "22.05.8 text", "slurm 23.11.10": "23.11.10 text", "slurm-wlm 24.11.5": "24.11.5 json", "slurm 25.05.0-0rc1": "25.05.0 json",
-		"slurm 26.05.5": "26.05.5 json", "slurm 26.11.0": "26.11.0 text",
-	} {
-		writeScontrol(t, c.Dir, "echo "+text)
+	for version, parsers := range dataParsers {
+		text, _, _ := strings.Cut(version, "-")
+		want := text + " " + Text
+		if slices.Contains(parsers, 42) {
+			want = text + " " + JSON
+		}
+		writeScontrol(t, c.Dir, "echo slurm-wlm "+version)
 		installed = installed.Add(time.Hour)
 		require.NoError(t, os.Chtimes(c.Dir+"/scontrol", time.Time{}, installed))
 		require.NoError(t, c.FindRelease(t.Context()))
