@@ -161,16 +161,20 @@ const findOutput = `echo written; grep -q written "$1"`
 func (l *layout) runSteps(t *testing.T, c *harness.Cluster, p place) {
 	run := func(dir, args string) (harness.Result, string) {
 		since := len(c.Log("n1"))
+		c.Root("rm", "-f", "/home/alice/e.gojail")
 		r := c.Do(harness.Command{User: harness.Alice, Dir: dir, Args: []string{"sh", "-c", "srun -Q -wn1 --jail=" + l.name + " " + args}})
 		return r, r.String() + readFile(c, "/home/alice/e.gojail") + c.Log("n1")[since:]
 	}
 	const isThere = " sh -c '[ $(/bin/pwd -P) = $(cd -P PLACE; /bin/pwd -P) ]'"
-	for _, args := range []string{
+	for i, args := range []string{
 		"--output=PLACE/o%t.gojail --error=/home/alice/e.gojail sh -c '" + findOutput + "' sh PLACE/o0.gojail",
 		"--chdir=PLACE --output=o%t.gojail sh -c '" + findOutput + "' sh PLACE/o0.gojail",
 		"--chdir=PLACE" + isThere,
 	} {
 		r, said := run("/", strings.ReplaceAll(args, "PLACE", p.dir))
+		if i == 2 && l.init == "" && !p.isWritten() {
+			p.want = refused // without a file gojail has nothing to say: Slurm says that it cannot change to the directory
+		}
 		l.checkOutcome(t, p, r.Code == 0 && !strings.Contains(r.Stderr, "launch failed") && !strings.Contains(r.Stderr, "couldn't chdir"), said)
 	}
 	if at := c.Run(harness.Alice, "sh", "-c", "cd -P "+p.dir+" && pwd -P"); at.Code == 0 && l.init == "" {
