@@ -218,8 +218,10 @@ func TestSwitchedImage(t *testing.T) {
 	}
 	for _, name := range []string{"old", "new"} {
 		makeImage(t, c, "squashfs", true)
-		runAsRoot(t, c, fmt.Sprintf("cd /srv/jails && mv image.squashfs %s.squashfs && mkdir added && echo %[1]s >added/which && "+
-			"mksquashfs added %[1]s.squashfs -quiet -no-progress >/dev/null; rm -r added", name))
+		runAsRoot(t, c, fmt.Sprintf("cd /srv/jails && mv image.squashfs %s.squashfs && mkdir added && echo %[1]s >added/which", name))
+		out, err := exec.Command("mksquashfs", c.Path("/srv/jails/added"), c.Path("/srv/jails/"+name+".squashfs"), "-quiet", "-no-progress").CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		runAsRoot(t, c, "rm -r /srv/jails/added")
 	}
 	runAsRoot(t, c, "cd /srv/jails && ln -s old.squashfs image.link")
 	t.Cleanup(func() { c.Root("sh", "-c", "cd /srv/jails && rm -f old.squashfs new.squashfs image.link") })

@@ -143,15 +143,17 @@ func TestSlowZygoteStays(t *testing.T) {
 }
 
 // lockHolder is a launcher that is stopped while it assembles a template, and whose deadline passed a while ago.
-const lockHolder = `import fcntl, os, time
-lock = open("/run/gojail/n1/jails/debian/lock", "r+")
-fcntl.flock(lock, fcntl.LOCK_EX)
-start = open("/proc/self/stat").read().rsplit(")", 1)[1].split()[19]
-lock.truncate()
-lock.write("%d %s %d\n" % (os.getpid(), start, time.monotonic() * 1000 - 5000))
-lock.flush()
-open("/run/gojail-locked", "w").write(str(os.getpid()))
-time.sleep(1000)
+const lockHolder = `
+use Fcntl ":flock";
+sub first { open(my $f, "<", $_[0]) or die; my $line = <$f>; return $line; }
+open(my $lock, "+<", "/run/gojail/n1/jails/debian/lock") or die;
+flock($lock, LOCK_EX) or die;
+my $start = (split " ", (split /.*\)/, first("/proc/self/stat"))[1])[19];
+truncate($lock, 0);
+syswrite($lock, sprintf("%d %s %d\n", $$, $start, first("/proc/uptime") * 1000 - 5000));
+open(my $told, ">", "/run/gojail-locked") or die;
+syswrite($told, "$$");
+sleep(1000);
 `
 
 // TestLateBuilderEnds: a launcher that is stopped while it has the lock of a template, and whose caller has ended,
@@ -159,11 +161,11 @@ time.sleep(1000)
 func TestLateBuilderEnds(t *testing.T) {
 	c := sharedCluster(t)
 	before := assembleTemplates(t, c)
-	forget := func() { c.Root("rm", "-f", "/run/gojail-locked", "/run/gojail-lock.py") }
+	forget := func() { c.Root("rm", "-f", "/run/gojail-locked", "/run/gojail-lock.pl") }
 	forget()
 	defer forget()
-	require.NoError(t, os.WriteFile(c.Path("/run/gojail-lock.py"), []byte(lockHolder), 0o600))
-	require.Zero(t, c.Root("sh", "-c", "setsid python3 /run/gojail-lock.py </dev/null >/dev/null 2>&1 &").Code)
+	require.NoError(t, os.WriteFile(c.Path("/run/gojail-lock.pl"), []byte(lockHolder), 0o600))
+	require.Zero(t, c.Root("sh", "-c", "setsid perl /run/gojail-lock.pl </dev/null >/dev/null 2>&1 &").Code)
 	var pid int
 	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		pid, _ = strconv.Atoi(readFile(c, "/run/gojail-locked"))
