@@ -127,6 +127,7 @@ func TestPackagesThatBringUsers(t *testing.T) {
 		return c.Run(harness.Alice, append([]string{"srun", "-wn1", "--jail=fresh"}, args...)...)
 	}
 	requireOutput(t, "alice\nfine\nbob:5002", alice("sh", "-c", "id -un; getent passwd fine | cut -d: -f1; echo bob:$(id -u bob)\ngetent passwd zero person half +evil evil; :"))
+	require.Zero(t, c.Root("sh", "-c", "echo >>/srv/jails/fresh/etc/passwd").Code) // useradd of shadow 4.20 refuses a file without its last newline
 	requireOutput(t, "brought:brought", alice("--jail-root=range", "sh", "-c", packageScript))
 	for range 2 { // the first may be one that was begun before the package came
 		// By name: the node may have other users with the ids, which a lookup by id finds first.
