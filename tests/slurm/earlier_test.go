@@ -16,7 +16,7 @@ import (
 )
 
 // earlierSilence is what a step says of the storage of its own job, if new jobs have another one.
-const earlierSilence = `jail "debian", as this job has it: the storage /srv/versions/v1 (fuse) at / does not answer`
+const earlierSilence = `jail "debian", as this job has it: the storage /srv/versions/v1 (fuse.bindfs) at / does not answer`
 
 // switchFromFUSE starts a cluster whose root is served by a FUSE daemon, and a job there; then it switches the root to a local tree.
 func switchFromFUSE(t *testing.T, deadline time.Duration) (c *harness.Cluster, step func(string) harness.Result, job string) {
@@ -25,7 +25,7 @@ func switchFromFUSE(t *testing.T, deadline time.Duration) (c *harness.Cluster, s
 		t.Skip("needs bindfs: make deps")
 	}
 	c = newTreesCluster(t, deadline)
-	runAsRoot(t, c, "cd /srv/versions; mkdir served; bindfs /srv/versions/v1 /srv/versions/served; ln -s served new; mv -T new current")
+	runAsRoot(t, c, "cd /srv/versions; mkdir served; bindfs /srv/versions/v1 /srv/versions/served -o subtype=bindfs; ln -s served new; mv -T new current")
 	waitForTree(t, c, "v1")
 	step, job = allocate(t, c)
 	requireOutput(t, "v1", step("cat "+marker))

@@ -175,7 +175,7 @@ func newFUSECluster(t *testing.T, deadline time.Duration) *harness.Cluster {
 	}
 	c := newTreesCluster(t, deadline)
 	runAsRoot(t, c, "cd /srv/versions; rm current; mkdir current")
-	runAsRoot(t, c, "bindfs /srv/versions/v1 /srv/versions/current")
+	runAsRoot(t, c, "bindfs /srv/versions/v1 /srv/versions/current -o subtype=bindfs")
 	return c
 }
 
@@ -196,7 +196,7 @@ func TestStaleTemplate(t *testing.T) {
 		runAsRoot(t, c, "kill "+how+" "+findDaemon(t, c))
 		require.True(t, harness.Poll(harness.Timeout, func() bool { return len(c.Find("bindfs /srv/versions")) == 0 }))
 		c.Root("umount", "-l", "/srv/versions/current")
-		runAsRoot(t, c, "bindfs /srv/versions/v2 /srv/versions/current")
+		runAsRoot(t, c, "bindfs /srv/versions/v2 /srv/versions/current -o subtype=bindfs")
 		waitForExpiry()
 		assert.Equal(t, "v2", readTree(c), "within the same launch")
 		after := readRecordPid(t, c, "jails/debian/zygote")
@@ -210,7 +210,7 @@ func TestStaleTemplate(t *testing.T) {
 func waitForExpiry() { time.Sleep(1100 * time.Millisecond) } // it is good for a second
 
 // silence is what a step says of storage that does not answer.
-const silence = `jail "debian" (root /srv/versions/current): the storage /srv/versions/v1 (fuse) at `
+const silence = `jail "debian" (root /srv/versions/current): the storage /srv/versions/v1 (fuse.bindfs) at `
 
 // TestSilentStorage: no step of any kind hangs, each says which storage it is, the node stays as it is, and all is well when the storage is back.
 func TestSilentStorage(t *testing.T) {

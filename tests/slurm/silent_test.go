@@ -137,7 +137,7 @@ func TestImageOnSilentStorage(t *testing.T) {
 		goOn := stopProcess(t, c, findDaemon(t, c))
 		waitForExpiry()
 		r := endsWithin(t, deadline, launch)
-		requireRefused(t, `jail "image" (root /srv/versions/current/image.squashfs): the storage /srv/versions/v1 (fuse) at /srv/versions/current does not answer`, r)
+		requireRefused(t, `jail "image" (root /srv/versions/current/image.squashfs): the storage /srv/versions/v1 (fuse.bindfs) at /srv/versions/current does not answer`, r)
 		goOn()
 		require.True(t, harness.Poll(harness.Timeout, func() bool { return launch().Code == 0 }), node)
 		requireOutput(t, "image", launch())

@@ -54,7 +54,7 @@ func TestKindsOfStorage(t *testing.T) {
 		"read-only without a target": {[][]string{{"mount", "--bind", "/srv/jails/debian", "/srv/jails/stored"}, {"mount", "-o", "remount,bind,ro", "/srv/jails/stored"}},
 			"[[jail.stored.mounts]]\nsource = \"/data\"\ndestination = \"/opt/new\"\n",
 			"jail stored: /srv/jails/stored is read-only on this node (cannot create the file /.gojail.lock); run it on a node that mounts it writable", false, ""},
-		"FUSE": {[][]string{{"bindfs", "/srv/jails/debian", "/srv/jails/stored"}}, "", "", true, `storage \S+ \(fuse\) on /srv/jails/stored, nosuid, nodev`},
+		"FUSE": {[][]string{{"bindfs", "/srv/jails/debian", "/srv/jails/stored", "-o", "subtype=bindfs"}}, "", "", true, `storage \S+ \(fuse\.bindfs\) on /srv/jails/stored, nosuid, nodev`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := exec.LookPath(test.mounts[0][0]); err != nil || c.Root("which", test.mounts[0][0]).Code != 0 {
