@@ -23,13 +23,13 @@
  * to something else.
  */
 static uint64_t own[8];
-static size_t nown;
+static size_t own_count;
 
 /* Remembers an open mount as one of the job's own. Returns 0, or -1 with a fault. */
 static int remember_own(int mount, const char *path, struct fault *fault)
 {
-	if (nown < sizeof(own) / sizeof(own[0]) && (own[nown] = read_mount_id(mount))) {
-		nown++;
+	if (own_count < sizeof(own) / sizeof(own[0]) && (own[own_count] = read_mount_id(mount))) {
+		own_count++;
 		return 0;
 	}
 	return fault_set(fault, "cannot find out which mount is %s in the jail: %s", path, strerror(errno));
@@ -45,7 +45,7 @@ bool is_own_mount(int fd)
 {
 	uint64_t id = read_mount_id(fd);
 
-	for (size_t i = 0; i < nown && id; i++)
+	for (size_t i = 0; i < own_count && id; i++)
 		if (own[i] == id)
 			return true;
 	return false;

@@ -74,7 +74,7 @@ for p in $(cat /proc/$PPID/task/$PPID/children); do [ $p = $$ ] || echo $p; done
 						syscall.Kill(number, syscall.SIGKILL)
 					}
 				})
-				assert.Eventually(t, func() bool { return isGone(number) }, 30*time.Second, 10*time.Millisecond, "busy loop %d", number)
+				assert.Eventually(t, func() bool { return isGone(number) }, time.Minute, 10*time.Millisecond, "busy loop %d", number)
 			}
 		})
 	}
