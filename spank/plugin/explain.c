@@ -29,8 +29,9 @@ void explain_directory(const struct step *step, spank_t sp)
 
 	if (!getcwd(path, sizeof(path)) || strcmp(path, "/tmp") != 0)
 		return;
-	if (spank_getenv(sp, "PWD", path, sizeof(path)) != ESPANK_SUCCESS || is_in_tmp(path) ||
-	    spank_getenv(sp, "SLURM_SUBMIT_DIR", path, sizeof(path)) != ESPANK_SUCCESS || path[0] != '/' || is_in_tmp(path))
+	if (spank_getenv(sp, "PWD", path, sizeof(path)) == ESPANK_SUCCESS && is_in_tmp(path))
+		return;
+	if (spank_getenv(sp, "SLURM_SUBMIT_DIR", path, sizeof(path)) != ESPANK_SUCCESS || path[0] != '/' || is_in_tmp(path))
 		return;
 	scoped_fd at = open_in_root(step->sandbox.root, path, 0);
 	if (at >= 0 || (errno != ENOENT && errno != ENOTDIR))
