@@ -66,9 +66,9 @@ func (c networkCheck) checkPreparation(cfg *config.Config) {
 		c.addFinding(check.Fail, "", "%v", err)
 		return
 	}
-	place := provision.Place{Roots: h.Roots, Modprobe: h.Modprobe, ListLinks: h.names.ListLinks}
+	place := provision.Place{Roots: h.Roots, Modprobe: h.Modprobe}
 	if c.kernel == nil {
-		place.Query = provision.HostPlace.Query
+		place.Query, place.ListLinks = provision.HostPlace.Query, h.names.ListLinks
 	}
 	fits := true
 	for _, f := range provision.Check(cfg, inv, place) {
