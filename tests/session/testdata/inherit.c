@@ -48,7 +48,7 @@ static const struct {
 	{"MEMLOCK", RLIMIT_MEMLOCK, 0, 0},
 	{"AS", RLIMIT_AS, 8ul << 30, RLIM_INFINITY},
 	{"LOCKS", RLIMIT_LOCKS, 0, 0},
-	{"SIGPENDING", RLIMIT_SIGPENDING, 0, 0},
+	{"SIGPENDING", RLIMIT_SIGPENDING, 400, 400}, /* with 0, slurmd from 24.11 on does not get up (timer_create(2)) */
 	{"MSGQUEUE", RLIMIT_MSGQUEUE, 0, 0},
 	{"NICE", RLIMIT_NICE, 0, 0},
 	{"RTPRIO", RLIMIT_RTPRIO, 0, 0},
