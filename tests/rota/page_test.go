@@ -111,29 +111,27 @@ func TestEachSuiteIsInASlot(t *testing.T) {
 	}
 }
 
-// TestEachTestIsInASlot: a directory of tests that make test leaves out is run whole by slots in turn, at once or in all of its parts.
+// TestEachTestIsInASlot: a directory of tests that make test leaves out is run whole by slots, at once or in all of its parts.
 func TestEachTestIsInASlot(t *testing.T) {
 	script, err := os.ReadFile("../all")
 	require.NoError(t, err)
 	m := regexp.MustCompile(`grep -vE '/tests/\(([^)]*)\)\$'`).FindSubmatch(script)
 	require.NotNil(t, m, "tests/all names what it leaves out")
 	got, recipes := readPage(t), readMakefile(t)
-	assert.NotEmpty(t, findUncovered("tests/nothing", listCalls(got.turns, recipes)))
+	calls := listCalls(slices.Concat(got.turns, got.others), recipes)
+	assert.NotEmpty(t, findUncovered("tests/nothing", calls))
 	for name := range strings.SplitSeq(string(m[1]), "|") {
-		calls := listCalls(got.turns, recipes)
-		if name == "gpu" { // continuous integration has none
-			calls = listCalls(got.others, recipes)
-		}
 		if tests, err := filepath.Glob("../" + name + "/*_test.go"); err == nil && len(tests) > 0 {
 			assert.Empty(t, findUncovered("./tests/"+name, calls), "./tests/%s", name)
 		}
 	}
 }
 
-// TestPartsAreWhole: what slots in turn cut in parts is there with all of its parts.
+// TestPartsAreWhole: what slots cut in parts is there with all of its parts.
 func TestPartsAreWhole(t *testing.T) {
 	suites := map[string][]makeCall{}
-	for _, c := range listCalls(readPage(t).turns, readMakefile(t)) {
+	got := readPage(t)
+	for _, c := range listCalls(slices.Concat(got.turns, got.others), readMakefile(t)) {
 		if len(c.dirs) > 0 {
 			of := c.target + " " + c.values["PACKAGE"]
 			suites[of] = append(suites[of], c)
