@@ -61,20 +61,22 @@ func (c *Cluster) Find(text string) []Process {
 }
 
 // Inventory returns what jobs must not add to: processes, mounts and mount namespaces of the machine, and the
-// files of the directories. Each zygote may have a spare.
+// files of the directories. Each zygote may have a spare and a prober.
 func (c *Cluster) Inventory(directories ...string) []string {
 	var found []string
 	namespaces := map[string]bool{}
 	all := c.Processes()
-	spares := map[string]bool{} // by pid of their parent
+	templates := map[string]bool{} // by pid of their zygote
 	for _, p := range all {
 		if p.Status["Name"] == "gojail-zygote" {
-			spares[strconv.Itoa(p.Pid)] = true
+			templates[strconv.Itoa(p.Pid)] = true
 		}
 	}
+	left := map[string]bool{}
 	for _, p := range all {
-		if parent := p.Status["PPid"]; p.Status["Name"] == "gojail-spare" && spares[parent] {
-			delete(spares, parent)
+		name, parent := p.Status["Name"], p.Status["PPid"]
+		if (name == "gojail-spare" || name == "gojail-prober") && templates[parent] && !left[name+parent] {
+			left[name+parent] = true
 			continue
 		}
 		if !strings.Contains(p.Command, "slurmctld") { // starts children of its own as it likes
