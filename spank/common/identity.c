@@ -36,44 +36,39 @@ static void refresh_parents(const char *path)
 	}
 }
 
-/*
- * Appends the identity of the version file in a root directory, unless a user could have created it. sync is AT_STATX_FORCE_SYNC, which reads
- * from the storage and not from the node's caches, or AT_STATX_DONT_SYNC. Returns 0, or -1 with errno.
- */
-static int add_version(int root, const struct statx *directory, int sync, char *text, size_t size)
-{
-	size_t used = strlen(text);
-	struct statx about;
+#define VERSION_WORD " version "
 
-	if (directory->stx_uid != 0 || (directory->stx_mode & 022))
-		return 0;
-	if (statx(root, GOJAIL_VERSION_FILE, AT_SYMLINK_NOFOLLOW | sync, STATX_BASIC_STATS, &about) < 0)
-		return errno == ENOENT || errno == EACCES ? 0 : -1;
-	if (S_ISREG(about.stx_mode) && about.stx_uid == 0)
-		snprintf(text + used, size - used, " version %llu %llu %lld.%09u", (unsigned long long)about.stx_ino, (unsigned long long)about.stx_size,
-			 (long long)about.stx_mtime.tv_sec, about.stx_mtime.tv_nsec);
-	return 0;
+/* Reports whether nobody but root can create entries in a directory. */
+static bool is_root_alone(const struct statx *directory)
+{
+	return directory->stx_uid == 0 && !(directory->stx_mode & 022);
 }
 
-/* Identifies an open root, but for its links. Returns 0, or -1 with errno. */
-static int identify(int root, int sync, struct identity *now)
+/* Appends the identity of the version file of a root directory, unless a user could have created that. */
+static void append_version(const struct statx *file, char *text, size_t size)
+{
+	size_t used = strlen(text);
+
+	if (S_ISREG(file->stx_mode) && file->stx_uid == 0)
+		snprintf(text + used, size - used, VERSION_WORD "%llu %llu %lld.%09u", (unsigned long long)file->stx_ino, (unsigned long long)file->stx_size,
+			 (long long)file->stx_mtime.tv_sec, file->stx_mtime.tv_nsec);
+}
+
+/* Identifies a root by its attributes, without the version file and the links. */
+static void identify(const struct statx *root, struct identity *now)
 {
 	char *text = now->text;
 	size_t size = sizeof(now->text);
-	struct statx about;
 
 	*now = (struct identity){0};
-	if (root < 0 || statx(root, "", AT_EMPTY_PATH | sync, STATX_BASIC_STATS, &about) < 0)
-		return -1;
-	snprintf(text, size, "%u:%u %llu", about.stx_dev_major, about.stx_dev_minor, (unsigned long long)about.stx_ino);
-	if (S_ISDIR(about.stx_mode)) {
-		now->changed_s = about.stx_ctime.tv_sec;
-		now->changed_ns = about.stx_ctime.tv_nsec;
-		return add_version(root, &about, sync, text, size);
+	snprintf(text, size, "%u:%u %llu", root->stx_dev_major, root->stx_dev_minor, (unsigned long long)root->stx_ino);
+	if (S_ISDIR(root->stx_mode)) {
+		now->changed_s = root->stx_ctime.tv_sec;
+		now->changed_ns = root->stx_ctime.tv_nsec;
+		return;
 	}
-	snprintf(text + strlen(text), size - strlen(text), " file %llu %lld.%09u", (unsigned long long)about.stx_size,
-		 (long long)about.stx_mtime.tv_sec, about.stx_mtime.tv_nsec);
-	return 0;
+	snprintf(text + strlen(text), size - strlen(text), " file %llu %lld.%09u", (unsigned long long)root->stx_size,
+		 (long long)root->stx_mtime.tv_sec, root->stx_mtime.tv_nsec);
 }
 
 #define SETTLED_S 2      /* more than the resolution of times on any file system */
@@ -123,14 +118,23 @@ static void read_links(int root, const struct identity *before, struct identity 
 
 int identity_read(const char *path, const struct identity *before, struct identity *now)
 {
+	struct statx about, version;
+
 	refresh_parents(path);
+	*now = (struct identity){0};
 	/* Unlike open(2) with O_PATH, open_tree(2) lets an automounter mount the directory. */
 	scoped_fd root = k_open_tree(AT_FDCWD, path, OPEN_TREE_CLOEXEC);
-	int result = identify(root, AT_STATX_FORCE_SYNC, now);
-
-	if (result == 0)
-		read_links(root, before, now);
-	return result;
+	if (root < 0 || statx(root, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &about) < 0)
+		return -1;
+	identify(&about, now);
+	if (S_ISDIR(about.stx_mode) && is_root_alone(&about)) {
+		if (statx(root, GOJAIL_VERSION_FILE, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &version) == 0)
+			append_version(&version, now->text, sizeof(now->text));
+		else if (errno != ENOENT && errno != EACCES)
+			return -1;
+	}
+	read_links(root, before, now);
+	return 0;
 }
 
 bool identity_is_same(const struct identity *one, const struct identity *other)
@@ -146,15 +150,34 @@ void identity_write_record(const struct identity *identity, char *record, size_t
 		snprintf(record + used, size - (size_t)used, "changed %lld.%09u\n", (long long)identity->changed_s, (unsigned)identity->changed_ns);
 }
 
+/* Opens a path by the node's caches alone, and reads from these what they have of its attributes. Returns it, or -1. */
+static int open_cached(int dir, const char *path, uint64_t flags, struct statx *about)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC | flags, .resolve = RESOLVE_CACHED};
+	int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+
+	if (fd >= 0 && statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, about) < 0)
+		close_fd(&fd);
+	return fd;
+}
+
 bool identity_is_recorded(const char *path, const char *record)
 {
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED};
-	scoped_fd root = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 	char text[IDENTITY_RECORD_MAX];
+	struct statx about, version;
 	struct identity now;
 
-	if (identify(root, AT_STATX_DONT_SYNC, &now) < 0)
+	scoped_fd root = open_cached(AT_FDCWD, path, 0, &about);
+	if (root < 0)
 		return false;
+	identify(&about, &now);
+	if (strstr(record, VERSION_WORD)) { /* else a file that came later has changed the directory */
+		scoped_fd file = open_cached(root, GOJAIL_VERSION_FILE, O_NOFOLLOW, &version);
+
+		if (file < 0)
+			return false;
+		append_version(&version, now.text, sizeof(now.text));
+	}
 	now.settled = true; /* where what is recorded was not, it has no time */
 	identity_write_record(&now, text, sizeof(text));
 	return strcmp(text, record) == 0;

@@ -33,7 +33,8 @@ void identity_write_record(const struct identity *identity, char *record, size_t
 
 /*
  * Reports whether a path leads to what such a text says, by the node's caches alone: false where these do not tell (RESOLVE_CACHED, Linux
- * 5.12), or where that changed just before. Only for a path that leads to local storage: it waits for nothing then.
+ * 5.12), or where that changed just before. It waits for no storage, wherever the path leads by now. Only for a path that leads over local storage:
+ * what a server has changed may be missing in the caches.
  */
 bool identity_is_recorded(const char *path, const char *record);
 

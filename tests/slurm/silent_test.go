@@ -4,6 +4,7 @@ package slurm_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -110,6 +111,27 @@ func TestZygoteStoppedOnSilentStorage(t *testing.T) {
 		goOn()
 		waitForTree(t, c, "v1")
 	})
+}
+
+// TestLocalRootBecomesSilent: no slurmstepd hangs where the path of a root that was local leads to storage that is silent when the next step comes.
+func TestLocalRootBecomesSilent(t *testing.T) {
+	const deadline = 3 * time.Second
+	if _, err := exec.LookPath("bindfs"); err != nil {
+		t.Skip("needs bindfs: make deps")
+	}
+	c := newTreesCluster(t, deadline)
+	waitForSettled(t, c, "v1")
+	waitForTree(t, c, "v1")
+	step := startJob(t, c)
+	waitForExpiry()
+	requireOutput(t, "v1", step("cat "+marker))
+	runAsRoot(t, c, "cd /srv/versions; rm current; mkdir current; bindfs /srv/versions/v2 /srv/versions/current -o subtype=bindfs")
+	goOn := stopProcess(t, c, findDaemon(t, c))
+	r := endsWithin(t, deadline, func() harness.Result { return c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker) })
+	requireRefused(t, `jail "debian" (root /srv/versions/current): the storage `, r)
+	requireOutput(t, "v1", step("cat "+marker))
+	goOn()
+	waitForTree(t, c, "v2")
 }
 
 // newImageOnFUSECluster is newFUSECluster whose jail "image" has its root, an image, on what the daemon serves.
