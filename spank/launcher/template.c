@@ -216,15 +216,14 @@ static int publish(const struct preparation *p, const struct record *zygote, str
 	scoped_fd file = create_in(p->dir, GOJAIL_IDENTITY, fault);
 
 	identity_write_record(&p->origin.identity, identity, sizeof(identity));
-	if (file < 0 || (write(file, identity, strlen(identity)) != (ssize_t)strlen(identity) && fault_set(fault, "cannot write " GOJAIL_IDENTITY " in the state directory; is that full?")) ||
-	    give_name(p->dir, GOJAIL_IDENTITY, fault) < 0)
+	if (file < 0 || (write(file, identity, strlen(identity)) != (ssize_t)strlen(identity) && fault_set(fault, "cannot write " GOJAIL_IDENTITY " in the state directory; is that full?")))
 		return -1;
-	/* The note comes after the sockets: else, after a kill between them, it said of the zygote before that it is of the present tree. */
 	probing_note_good(ZYGOTE_NOTE_FD); /* whatever is mounted was read just now */
 	if (p->origin.local && remote_count() == 0)
 		fchmod(ZYGOTE_NOTE_FD, GOJAIL_STORAGE_LOCAL); /* after a failure, it counts as remote */
+	/* The sockets come first: identity and note, by which nobody is asked, would else say of the zygote before that it is of the present tree. */
 	if (give_name(p->dir, GOJAIL_STORAGE_SOCKET, fault) < 0 || give_name(p->dir, GOJAIL_SOCKET, fault) < 0 ||
-	    give_name(p->dir, GOJAIL_STORAGE, fault) < 0)
+	    give_name(p->dir, GOJAIL_IDENTITY, fault) < 0 || give_name(p->dir, GOJAIL_STORAGE, fault) < 0)
 		return -1;
 	return record_write(p->dir, GOJAIL_ZYGOTE, zygote, fault);
 }

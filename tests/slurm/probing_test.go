@@ -128,6 +128,25 @@ func waitForSettled(t *testing.T, c *harness.Cluster, tree string) {
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return time.Now().Unix() > changed+2 }))
 }
 
+// TestInterruptedReplacement: whatever a launcher has given its name of a new template when it ends, the next job has the tree of the path by then.
+func TestInterruptedReplacement(t *testing.T) {
+	c := newTreesCluster(t, 5*time.Second*harness.Slow)
+	waitForSettled(t, c, "v2")
+	for _, name := range []string{"storage.sock", "socket", "identity", "storage", "zygote"} {
+		t.Run(name, func(t *testing.T) {
+			runAsRoot(t, c, "ln -sfn v1 /srv/versions/current")
+			require.Zero(t, c.Gojail("n1", "reload", "debian").Code)
+			waitForTree(t, c, "v1")
+			waitForExpiry()
+			// A directory takes no other file's name (rename(2)).
+			runAsRoot(t, c, fmt.Sprintf("cd /run/gojail/n1/jails/debian && mv %s kept && mkdir %[1]s && ln -sfn v2 /srv/versions/current", name))
+			assert.Contains(t, readTree(c), name+" in the state directory: Is a directory")
+			runAsRoot(t, c, fmt.Sprintf("cd /run/gojail/n1/jails/debian && rmdir %s && mv kept %[1]s", name))
+			assert.Equal(t, "v2", readTree(c))
+		})
+	}
+}
+
 // countProbes returns how often the storage of debian on n1 was asked since its template was made.
 func countProbes(t *testing.T, c *harness.Cluster) int {
 	t.Helper()
