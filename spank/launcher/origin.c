@@ -42,11 +42,36 @@ static bool is_local(int proc, const char *path)
 	return !*storage;
 }
 
+#define LINKS_MAX 40 /* as in the kernel's path_resolution(7) */
+
+/* Reports whether all directories and symbolic links that a path leads through are on local file systems. links is how many links it may have, and is counted down. */
+static bool leads_over_local(int proc, const char *path, int *links)
+{
+	char prefix[2 * GOJAIL_PATH_MAX], target[GOJAIL_PATH_MAX], next[2 * GOJAIL_PATH_MAX];
+
+	for (const char *name = path, *end; *name == '/'; name = end) {
+		ssize_t length;
+
+		end = name + 1 + strcspn(name + 1, "/");
+		snprintf(prefix, sizeof(prefix), "%.*s", (int)(end - path), path);
+		if (!is_local(proc, prefix))
+			return false;
+		length = readlink(prefix, target, sizeof(target) - 1);
+		if (length < 0)
+			continue; /* it is no link */
+		target[length] = '\0';
+		snprintf(next, sizeof(next), "%.*s/%s", *target == '/' ? 0 : (int)(name - path), path, target);
+		if (--*links < 0 || !leads_over_local(proc, next, links))
+			return false;
+	}
+	return true;
+}
+
 int origin_find(struct origin *origin, const char *jail, const char *source, int proc, int64_t until, struct fault *fault)
 {
 	struct finding found = {0};
+	int socket, links = LINKS_MAX;
 	struct child child;
-	int socket;
 
 	snprintf(origin->jail, sizeof(origin->jail), "%s", jail);
 	snprintf(origin->source, sizeof(origin->source), "%s", source);
@@ -61,6 +86,8 @@ int origin_find(struct origin *origin, const char *jail, const char *source, int
 		if (identity_read(source, NULL, &found.identity) < 0)
 			found.identity.text[0] = '\0'; /* assembling the template fails, and reports why */
 		found.local = is_local(proc, source);
+		/* What a server changes, the node's caches have late: without the time of the last change they are not trusted (identity_is_recorded). */
+		found.identity.settled = found.identity.settled && leads_over_local(proc, source, &links);
 		_exit(send(socket, &found, sizeof(found), MSG_NOSIGNAL) < 0);
 	}
 	if (!clock_await(socket, until)) {

@@ -128,6 +128,29 @@ func waitForSettled(t *testing.T, c *harness.Cluster, tree string) {
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return time.Now().Unix() > changed+2 }))
 }
 
+// TestLinkOnRemoteStorage: a local tree is not taken for the present one by the node's caches where a link on remote storage leads to it, in one of the
+// places where a path can have such a link.
+func TestLinkOnRemoteStorage(t *testing.T) {
+	c := newFUSECluster(t, 5*time.Second*harness.Slow) // current is remote
+	waitForSettled(t, c, "v2")
+	runAsRoot(t, c, `cd /srv/versions; ln -s v2 local; ln -s ../versions/local/../local/. twisted; ln -s /srv/versions/v2 v1/last; ln -s ../.. v1/first; ln -s current/last over`)
+	for root, recorded := range map[string]bool{
+		"/srv/versions/v2":                          true,
+		"/srv/versions/local":                       true,
+		"/srv/versions/twisted":                     true,
+		"/srv/versions/current/last":                false,
+		"/srv/versions/over":                        false,
+		"/srv/versions/current/first/versions/v2":   false,
+		"/srv/versions/current/first/versions/over": false,
+	} {
+		t.Run(root, func(t *testing.T) {
+			runAsRoot(t, c, "sed -i 's|^root = \"/srv/versions.*|root = \""+root+"\"|' "+harness.ConfigPath)
+			waitForTree(t, c, "v2")
+			assert.Equal(t, recorded, strings.Contains(readFile(c, "/run/gojail/n1/jails/debian/identity"), "\nchanged "))
+		})
+	}
+}
+
 // TestInterruptedReplacement: whatever a launcher has given its name of a new template when it ends, the next job has the tree of the path by then.
 func TestInterruptedReplacement(t *testing.T) {
 	c := newTreesCluster(t, 5*time.Second*harness.Slow)
