@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* The most descriptors that the zygote waits for on behalf of this file. */
-#define PROBING_WAITS_MAX 130
+#define PROBING_WAITS_MAX 514
 
 /* Sets the time of the open file GOJAIL_STORAGE to now: the storage has just answered. */
 void probing_note_good(int file);
