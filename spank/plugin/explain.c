@@ -44,6 +44,15 @@ void explain_directory(const struct step *step, spank_t sp)
 
 #define TELLING_NODES 16 /* of a step: each sends slurmctld a message */
 
+/* Finds a job among those that slurmctld returns for its number: all of a heterogeneous job, or of an array, for the job after which it is named. */
+static const slurm_job_info_t *find_job(const job_info_msg_t *found, uint32_t job)
+{
+	for (uint32_t i = 0; i < found->record_count; i++)
+		if (found->job_array[i].job_id == job)
+			return &found->job_array[i];
+	return NULL;
+}
+
 /*
  * Writes a line into the job's AdminComment, unless that has a text. Slurm has no other place that the user sees for a batch script
  * whose files cannot be opened: a message to the job goes to the script's stderr.
@@ -51,6 +60,7 @@ void explain_directory(const struct step *step, spank_t sp)
 static void comment_job(uint32_t job, char *line)
 {
 	job_info_msg_t *found = NULL;
+	const slurm_job_info_t *about;
 	job_desc_msg_t change;
 
 	if (slurm_load_job(&found, job, 0) != SLURM_SUCCESS)
@@ -58,7 +68,8 @@ static void comment_job(uint32_t job, char *line)
 	slurm_init_job_desc_msg(&change);
 	change.job_id = job;
 	change.admin_comment = line;
-	if (found->record_count == 1 && (!found->job_array[0].admin_comment || !found->job_array[0].admin_comment[0]))
+	about = find_job(found, job);
+	if (about && (!about->admin_comment || !about->admin_comment[0]))
 		slurm_update_job(&change);
 	slurm_free_job_info_msg(found);
 }

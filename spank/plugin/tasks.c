@@ -86,8 +86,7 @@ static void leave_stage(struct step *step)
 		fault_set(&step->fault, "cannot become root again: %s", strerror(errno));
 	if (step_is_jailed(step))
 		share_with_jail(step);
-	stage_window_leave(&step->window, &step->fault);
-	if (refused)
+	if (stage_window_leave(&step->window, &step->fault) == 0 && refused)
 		explain_to_user(step, step->fault.text); /* its tasks say so in the files for which it is refused */
 	if (step_is_jailed(step))
 		note_job_cgroups(&step->node, step->job);
