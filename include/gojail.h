@@ -105,7 +105,8 @@
 
 /*
  * Sources of the empty tmpfs below mounts of a stage. What is mounted on one, or further up, is of the jail's or the job's; or of the node's, as
- * are the mounts without any. The first may be followed by ":LINK=TARGET" for each symbolic link in the stage's / that leads there.
+ * are the mounts without any. The first may be followed by ":LINK=TARGET" for each symbolic link in the stage's / that leads there, and by ":" if
+ * it lies on another one, which names further links.
  */
 #define GOJAIL_STAGE_DATA "gojail-data"
 #define GOJAIL_STAGE_NODE "gojail-node"

@@ -196,8 +196,12 @@ func isWritableOverlay(m specs.Mount) bool {
 	return slices.ContainsFunc(m.Options, func(o string) bool { return strings.HasPrefix(o, "upperdir=") })
 }
 
-// linksMax limits the length of all links, since the source of a mount has 255 bytes at most (fsconfig(2)).
-const linksMax = 240 - len(contract.StageData)
+// markMax limits the links in one mark, since the source of a mount has 255 bytes at most (fsconfig(2)), and linksMax all of them (LINKS_MAX in
+// spank/plugin/stdio.c).
+const (
+	markMax  = 240 - len(contract.StageData)
+	linksMax = 7000
+)
 
 // planDataLinks returns the jail's symlinks, such as /home -> /data/home, that lead into a data
 // directory or a job's own. Elsewhere they would lead to the node's files. Links that a mark cannot name are left out: Slurm finds no file there.
@@ -205,7 +209,7 @@ func planDataLinks(c *config.Config, facts *node.HostFacts, dirs []dataDir) []Li
 	var links []Link
 	room := linksMax
 	add := func(path, to string) {
-		if size := len(path) + len(to) + len(":="); size <= room && !strings.ContainsAny(path+to, " \t\n\\#:=,") {
+		if size := len(path) + len(to) + len(":="); size <= min(room, markMax) && !strings.ContainsAny(path+to, " \t\n\\#:=,") {
 			links = append(links, Link{path, to})
 			room -= size
 		}

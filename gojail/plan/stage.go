@@ -46,9 +46,9 @@ func Stage(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, erro
 		return nil, err
 	}
 	links := planDataLinks(c, facts, data)
-	v.Data = append(v.Data, markData("/dev/shm", links))
+	v.Data = append(v.Data, markData("/dev/shm", links)...)
 	for _, dir := range data {
-		v.Data = append(v.Data, markData(dir.Stage, links))
+		v.Data = append(v.Data, markData(dir.Stage, links)...)
 	}
 	v.Data = append(v.Data, planVarTmp(facts)...)
 	for _, m := range planDataMounts(c, j, facts, data) {
@@ -60,7 +60,7 @@ func Stage(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, erro
 			v.Foreign = append(v.Foreign, mark(dir, contract.StageNode), Bind(dir, "rbind", "ro", "nosuid", "nodev"))
 		}
 	}
-	v.Spec.Mounts = append(v.Spec.Mounts, markData("/tmp", links))
+	v.Spec.Mounts = append(v.Spec.Mounts, markData("/tmp", links)...)
 	v.Links = append(v.Links, links...)
 	return v, nil
 }
@@ -73,16 +73,26 @@ func mark(dir, whose string) specs.Mount {
 	return m
 }
 
-// markData plans the mark of a directory with data of the jail or the job. Its source names the links that lead there: a file that Slurm opened by
-// one has a path without it, so the plugin checks where the jail's link leads by then.
-func markData(dir string, links []Link) specs.Mount {
-	whose := contract.StageData
+// markData plans the marks of a directory with data of the jail or the job. Their sources name the links that lead there: a file that Slurm opened
+// by one has a path without it, so the plugin checks where the jail's link leads by then. A mark on one that names further links ends with a colon.
+func markData(dir string, links []Link) []specs.Mount {
+	marks := []specs.Mount{mark(dir, contract.StageData)}
+	room := markMax
 	for _, l := range links {
-		if config.Under(l.Target, dir) || config.Under(dir, l.Target) {
-			whose += ":" + l.Path + "=" + l.Target
+		if !config.Under(l.Target, dir) && !config.Under(dir, l.Target) {
+			continue
 		}
+		text := ":" + l.Path + "=" + l.Target
+		if len(text) > room {
+			marks, room = append(marks, mark(dir, contract.StageData)), markMax
+		}
+		marks[len(marks)-1].Source += text
+		room -= len(text)
 	}
-	return mark(dir, whose)
+	for i := range marks[1:] {
+		marks[i+1].Source += ":"
+	}
+	return marks
 }
 
 // TrustedPaths returns the host's paths that slurmstepd, which is root, still uses in the stage: the

@@ -50,12 +50,13 @@ static bool is_of_kernel(int fd)
 	return false;
 }
 
-#define LINKS_MAX 256 /* of the source of a mount (fsconfig(2)) */
+#define SOURCE_MAX 256 /* of a mount (fsconfig(2)) */
+#define LINKS_MAX 8192 /* of all marks of a directory: linksMax in gojail/plan/data.go, and a colon for each mark */
 
 struct mount {
 	uint64_t id, parent;
-	bool data, node;       /* it is a mark: GOJAIL_STAGE_DATA, GOJAIL_STAGE_NODE */
-	char links[LINKS_MAX]; /* of the former: ":LINK=TARGET" for each link that leads there */
+	bool data, node;        /* it is a mark: GOJAIL_STAGE_DATA, GOJAIL_STAGE_NODE */
+	char links[SOURCE_MAX]; /* of the former: ":LINK=TARGET" for each link that leads there */
 };
 
 /* Reads a mark of data, with its links. */
@@ -112,27 +113,37 @@ static bool find_mount(int table, uint64_t id, struct mount *mount)
 	return false;
 }
 
-#define DEPTH_MAX 64 /* of mounts on mounts */
+#define DEPTH_MAX 128 /* of mounts on mounts: of marks, 7000 bytes of links take 64 at most */
 
 /* Where a file lies: on the jail's data or the job's own, on the node, or in another mount namespace. */
 enum place { OF_JOB,
 	     OF_NODE,
 	     OF_OTHERS };
 
+/* Adds the links of a mark to those of the marks on it. Reports whether the mark lies on another one. */
+static bool add_links(const struct mount *mark, char *links)
+{
+	size_t used = strlen(links), length = strlen(mark->links);
+	bool more = length > 0 && mark->links[length - 1] == ':';
+
+	snprintf(links + used, LINKS_MAX - used, "%.*s", (int)(more ? length - 1 : length), mark->links);
+	return more;
+}
+
 /*
  * Finds where a mount lies, upwards from it to a mark or to the root of the stage, whose parent the table does not have. Writes the links of
- * a mark of data.
+ * the marks of data.
  */
 static enum place locate_mount(int table, uint64_t id, char *links)
 {
 	struct mount mount;
 
+	links[0] = '\0';
+
 	for (int depth = 0; depth < DEPTH_MAX; depth++) {
 		if (!find_mount(table, id, &mount))
 			return depth ? OF_NODE : OF_OTHERS;
-		if (mount.data)
-			memcpy(links, mount.links, LINKS_MAX);
-		if (mount.data)
+		if (mount.data && !add_links(&mount, links))
 			return OF_JOB;
 		if (mount.node || mount.parent == id)
 			break;

@@ -30,6 +30,8 @@ var exchanges = []struct {
 	{"toplinkgone", "mkdir -p srv/a/out; rmdir data; ln -s srv/a data", "rm data; mkdir -p data/out", "srv/a/out", true},
 	{"toplinktmp", "rmdir data; ln -s tmp data", "mkdir -p srv/b/out; ln -s srv/b new; mv -T new data", "", true},
 	{"toplinktotmp", "mkdir -p srv/a/out; rmdir data; ln -s srv/a data", "ln -s tmp new; mv -T new data", "srv/a/out", false},
+	{"toplinkmany", "mkdir -p srv/a/out srv/b/out; rmdir data; ln -s srv/a data; for i in 1 2 3 4 5 6 7 8 9; do ln -s srv/a before-the-data-$i; ln -s srv/a next-to-the-data-$i; done",
+		"ln -s srv/b new; mv -T new data", "srv/a/out", true},
 	{"dirtolink", "mkdir -p data/out srv/b/out", "mv data data.old; ln -s srv/b data", "data.old/out", true},
 	{"tmplink", "mkdir data/out", "mv data/out data/old; ln -s /tmp data/out", "data/old", false},
 	{"outward", "mkdir data/out", "mv data/out data/old; ln -s ../../../../../tmp data/out", "data/old", false},

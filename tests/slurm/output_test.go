@@ -76,6 +76,8 @@ var layouts = []layout{
 	{name: "tmpshm", tree: "rmdir tmp; ln -s /dev/shm tmp", on: []place{{"/tmp", own}, {"/dev/shm", own}, {"/var/tmp", lands}}},
 	{name: "tmpdata", tree: "rmdir tmp; mkdir -m 1777 data/tmp; ln -s data/tmp tmp", on: []place{{"/tmp", own}, {"/data", lands}}},
 	{name: "tmplink", tree: "ln -s /tmp scratch; ln -s dev/shm ram", on: []place{{"/scratch", own}, {"/ram", own}}},
+	{name: "linkmany", tree: "for i in 1 2 3 4 5 6 7 8 9; do mkdir -p -m 1777 srv/projects/of-users-$i; ln -s srv/projects/of-users-$i projects-of-users-$i; done",
+		on: []place{{"/projects-of-users-1", lands}, {"/projects-of-users-9", lands}}},
 	{name: "spoollink", node: "mv /var/spool/slurmd /var/spool/moved; ln -s moved /var/spool/slurmd", undo: "rm /var/spool/slurmd; mv /var/spool/moved /var/spool/slurmd",
 		on: []place{{"/home/alice", lands}, {"/tmp", own}}},
 	{name: "spoolparent", node: "mv /var/spool /var/moved; ln -s moved /var/spool", undo: "rm /var/spool; mv /var/moved /var/spool",
