@@ -51,7 +51,7 @@ func (s *scrontab) collect(t *testing.T) (all []map[string]string) {
 // TestEnvironmentOfScrontab is TestEnvironment for lines of a real scrontab, which begin with the next minute.
 func TestEnvironmentOfScrontab(t *testing.T) {
 	if _, err := os.Stat("/usr/bin/scrontab"); err != nil && harness.Release() == "" {
-		t.Skip("needs scrontab, which Debian 12's package of Slurm lacks")
+		t.Skip("needs Slurm 24.11: the package of Debian 12 has no scrontab")
 	}
 	options := jailed
 	options.Files = environFiles()
