@@ -268,7 +268,8 @@ func TestKilledTemplateOfAnImage(t *testing.T) {
 		for _, p := range c.Find("gojail-launcher template state=/run/gojail/n1 ") {
 			c.Root("kill", "-KILL", strconv.Itoa(p.Pid))
 		}
-		if r := <-done; r.Code != 0 {
+		// The holder has its launcher's command line. Where it is killed, Slurm cannot fork the task, and srun ends with 0.
+		if r := <-done; r.Code != 0 || strings.Contains(r.Stderr, "launch failed") {
 			met++
 		} else {
 			assert.Equal(t, "image\n", r.Stdout, r)

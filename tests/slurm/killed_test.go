@@ -43,6 +43,8 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.ShowLogs(t)
 			kills(t, c)
+			require.Zero(t, c.Root("rm", "-f", killOrder).Code)
+			require.True(t, harness.Poll(harness.Timeout, func() bool { return len(findNamed(c, "gojail-launcher")) == 0 }), "a kill that was ordered is still to come")
 			for _, node := range harness.Nodes { // Slurm drains a node for an epilog that was killed
 				waitForState(c, node)
 				c.Resume(node)
