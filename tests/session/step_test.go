@@ -21,9 +21,9 @@ import (
 // reports whether the session made so many calls.
 func (s *site) stopAt(t *testing.T, call int) (resume func() string, stopped bool) {
 	t.Helper()
-	log := fmt.Sprintf("/tmp/stopped-at-%d", call)
+	log := fmt.Sprintf("/tmp/stopped-at-%d", call) // appended to: cat(1) of coreutils 9 copies to an offset that it read before (copy_file_range(2))
 	t.Cleanup(func() { s.Root("rm", "-f", log) })
-	s.startInBackground(t, "root", "sh", "-c", fmt.Sprintf("exec /harass step %d 5001 %s -c '%s' >%s 2>&1", call, program, where, log))
+	s.startInBackground(t, "root", "sh", "-c", fmt.Sprintf("exec /harass step %d 5001 %s -c '%s' >>%s 2>&1", call, program, where, log))
 	read := func() string {
 		text, _ := os.ReadFile(s.Path(log))
 		return string(text)
