@@ -275,7 +275,8 @@ struct gojail_request {
  * link's name is the path with ':' for '/'. Sandboxes of --jail-root=range do not get them, as their root may install its own. */
 #define GOJAIL_OPTIONAL "gojail/optional"
 
-#define GOJAIL_REQUEST_SHARED 1u /* the mounts GOJAIL_MOUNT_JOB are another sandbox's of the job, and among the trees */
+/* The mounts GOJAIL_MOUNT_JOB are another sandbox's of the job, and among the trees. */
+#define GOJAIL_REQUEST_SHARED 1u
 #define GOJAIL_REQUEST_NET 4u    /* create a network namespace */
 #define GOJAIL_REQUEST_PID 8u    /* create a PID namespace, or enter the job's */
 #define GOJAIL_REQUEST_IPC 16u   /* the same with IPC */

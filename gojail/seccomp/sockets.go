@@ -47,8 +47,8 @@ var socketRows = []socketRow{
 		why: "CONNECTOR reports the node's processes, KOBJECT_UEVENT its devices. USERSOCK joins jobs. A message to " +
 			"SOCK_DIAG or GENERIC loads modules; `ss` falls back to /proc/net. PAM and libaudit tolerate this error of AUDIT"},
 	{sockets: "every other family", errno: unix.EAFNOSUPPORT,
-		why: "modules (CAN, TIPC, RXRPC, KCM, RDS, SMC, Bluetooth, ...), the node's frames (PACKET, XDP), its kernel's " +
-			"crypto (ALG), its hypervisor (VSOCK). AF_IB needs no socket"},
+		why: "modules (CAN, TIPC, RXRPC, KCM, RDS, SMC, Bluetooth, ...), the node's frames (PACKET, XDP), its " +
+			"kernel's crypto (ALG), its hypervisor (VSOCK). AF_IB needs no socket"},
 }
 
 // inet are the conditions for AF_INET (2) and AF_INET6 (10), which differ in one bit.

@@ -32,7 +32,8 @@ type Record struct {
 	foreign bool      // of another contract
 }
 
-var recordRule = regexp.MustCompile(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})( [0-9]{1,10})?(?: ([0-9][0-9A-Za-z.~+-]{0,31}))?\n$`)
+var recordRule = regexp.MustCompile(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})( [0-9]{1,10})?` +
+	`(?: ([0-9][0-9A-Za-z.~+-]{0,31}))?\n$`)
 
 // ReadRecord reads a record and looks for its process. It marks a record that it cannot parse as damaged.
 func ReadRecord(path string) Record {

@@ -23,11 +23,11 @@
 //   - A switch is one rename(2) of the link. history.json is written before; the link shows whether
 //     the switch of an entry happened.
 //   - A version is removed under the jail's lock, so that it cannot become current meanwhile, and only if each node
-//     has a lease from after the last switch that does not list it: then no node can begin to use it. A removal that has
-//     begun is therefore never undone.
+//     has a lease from after the last switch that does not list it: then no node can begin to use it. A removal that
+//     has begun is therefore never undone.
 //   - A work item whose lock is free is an orphan, and the next change removes it. The kernel, or the NFS server,
-//     releases the lock of a process that has ended, or of a node that is gone. If the process was starting a child, the
-//     child has the lock until execve(2), for milliseconds.
+//     releases the lock of a process that has ended, or of a node that is gone. If the process was starting a child,
+//     the child has the lock until execve(2), for milliseconds.
 //
 // Locks need a file system on which they exclude all nodes: NFS without local_lock and nolock, Lustre with -o flock.
 // A version that another node adds, or switches to, is visible on an NFS client when its attribute cache expires

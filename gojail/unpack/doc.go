@@ -14,8 +14,8 @@
 //
 //   - Names are taken as if the target were "/": "..", absolute names and absolute symbolic links stay inside. A
 //     symbolic link in the middle of a name is followed, as in the running image.
-//   - Types of GNU tar, star and Solaris become those of POSIX or are no files; what cannot be done is refused (types.go). Forms of an
-//     archive that archive/tar does not read are changed before it sees them (stream.go).
+//   - Types of GNU tar, star and Solaris become those of POSIX or are no files; what cannot be done is refused
+//     (types.go). Forms of an archive that archive/tar does not read are changed before it sees them (stream.go).
 //   - An entry replaces what is there, except that a directory keeps its content.
 //   - Owners are numbers. Times are kept, also those of directories that a layer only adds a file to.
 //   - Set-user-ID and set-group-ID bits of files and security.capability are left out unless Policy.Setuid is set:

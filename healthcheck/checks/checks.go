@@ -13,7 +13,8 @@ import (
 
 // table has the checks in display order. What each looks at, and what to do when it fails, is in texts.go.
 //
-//	name, consequence of a Fail, timeout, runs until bad and until good, child process, if it exceeds its timeout, function
+//	name, consequence of a Fail, timeout, runs until bad and until good, child process, if it exceeds its timeout,
+//	function
 var table = [...]row{
 	{"fs-mounted", check.Drain, 2 * time.Second, 1, 2, inline, never, mounted},
 	{"fs-full", check.Drain, 6 * time.Second, 3, 3, childStorage, fails, full},

@@ -134,7 +134,8 @@ func parseRecord(record string) (kernelRecord, bool) {
 // the prefix of the rule, that of a failed mount with its source: the text after these is
 // longer than a name, so that no name can turn such a line into one of a driver. A record may
 // begin with the name of a cgroup, in the report of an OOM kill that other CPUs' messages cut.
-var userChosen = regexp.MustCompile(`^(?:[^\\]|\\x[0-9a-f]{2}){0,15}(?:\[\d+\]| \(\d+\)|/\d+|: page allocation failure| invoked oom-killer)` +
+var userChosen = regexp.MustCompile(`^(?:[^\\]|\\x[0-9a-f]{2}){0,15}` +
+	`(?:\[\d+\]| \(\d+\)|/\d+|: page allocation failure| invoked oom-killer)` +
 	`|IN=[^ ]* OUT=[^ ]* (?:.*SRC=[0-9a-f.:]+ DST=|ARP HTYPE=|MACSRC=|MACPROTO=)|: Can't (?:open|lookup) blockdev` +
 	`|,mems_allowed=[0-9-]+(?:,[0-9-]+)*(?:$|,(?:oom_memcg=|global_oom,|task_memcg=))`)
 

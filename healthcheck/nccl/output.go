@@ -28,8 +28,9 @@ type patterns struct{ label, rank, outside, average *regexp.Regexp }
 
 var compiled = sync.OnceValue(func() patterns {
 	return patterns{
-		label:   regexp.MustCompile(`^ *[0-9]+: ?`), // of srun --label
-		rank:    regexp.MustCompile(`^#\s+Rank\s+([0-9]+)\s+(?:Group\s+[0-9]+\s+)?Pid\s+[0-9]+\s+on\s+\S+\s+device\s+[0-9]+\s+\[[^\]]*\]\s+(\S.*)$`),
+		label: regexp.MustCompile(`^ *[0-9]+: ?`), // of srun --label
+		rank: regexp.MustCompile(`^#\s+Rank\s+([0-9]+)\s+(?:Group\s+[0-9]+\s+)?Pid\s+[0-9]+` +
+			`\s+on\s+\S+\s+device\s+[0-9]+\s+\[[^\]]*\]\s+(\S.*)$`),
 		outside: regexp.MustCompile(`^#\s+Out of bounds values\s+:\s+([0-9]+)\s+(OK|FAILED)$`),
 		average: regexp.MustCompile(`^#\s+Avg bus bandwidth\s+:\s+\S+(?:\s+(OK|FAILED))?$`),
 	}

@@ -125,11 +125,13 @@ func readArgs(path string) ([]byte, error) {
 const commMost = 15
 
 // interpreters matches programs whose first argument is a script.
-var interpreters = regexp.MustCompile(`^(?:(?:ba|da|k|mk|z|tc|c|fi|a)?sh|pwsh|python|pypy|perl|ruby|php|node|lua|tclsh|wish|expect|guile|java|mono|Rscript)[-.0-9]*$`)
+var interpreters = regexp.MustCompile(`^(?:(?:ba|da|k|mk|z|tc|c|fi|a)?sh|pwsh|python|pypy|perl|ruby|php|` +
+	`node|lua|tclsh|wish|expect|guile|java|mono|Rscript)[-.0-9]*$`)
 
 // helperTitles matches the text of titles of processes that a service started for one connection or as workers, and
 // which may outlive it: "alice [priv]" and "alice@pts/0" of sshd, "worker process" of nginx, "pool www" of php-fpm.
-var helperTitles = regexp.MustCompile(`(?i)@|^\[(?:net|accepted|preauth)\]|^\S+ \[(?:priv|net|pam|preauth|postauth)\]|` +
+var helperTitles = regexp.MustCompile(`(?i)@|^\[(?:net|accepted|preauth)\]|` +
+	`^\S+ \[(?:priv|net|pam|preauth|postauth)\]|` +
 	`\b(?:worker|child|helper|pool|session|cache manager|cache loader)\b`)
 
 // describeProcess returns a process with that command line, name and path of its program, "" if it has none.

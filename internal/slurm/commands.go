@@ -111,7 +111,9 @@ func readEither[T answer](ctx context.Context, c *Commands, parseJSON func(io.Re
 }
 
 // pluginText matches what Slurm's programs say if they do not find the plugins data_parser/v0.0.42 or serializer/json.
-var pluginText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)JSON plugin|data_parser|serializer`) })
+var pluginText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)JSON plugin|data_parser|serializer`)
+})
 
 // Ping returns the controllers and whether they answer. scontrol fails if one does not.
 func (c *Commands) Ping(ctx context.Context) ([]Controller, error) {

@@ -19,7 +19,9 @@ type Controller struct {
 // controllersMost is the limit of the controllers of a cluster.
 const controllersMost = 16
 
-var pingLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Slurmctld\([^)]*\) at (\S+) is (UP|DOWN)`) })
+var pingLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^Slurmctld\([^)]*\) at (\S+) is (UP|DOWN)`)
+})
 
 // readPing reads the output of scontrol ping: the controllers in the order in which they take over.
 func readPing(r io.Reader) (list []Controller, err error) {

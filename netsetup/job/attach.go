@@ -83,7 +83,8 @@ func (n Node) addGres(job *attach.Job, r Request, cfg *config.Config) error {
 		case "nic":
 			if r.NoNICs {
 				return fmt.Errorf("which NICs job %[1]s has, Slurm tells its steps alone, and none has begun on this node; "+
-					"start one here, and connect again: srun --jobid=%[1]s --overlap -N1 -n1 -w %[2]s --jail=%[3]s --jail-net=%[4]s true", r.Job, n.Name, r.Jail, r.Label)
+					"start one here, and connect again: "+
+					"srun --jobid=%[1]s --overlap -N1 -n1 -w %[2]s --jail=%[3]s --jail-net=%[4]s true", r.Job, n.Name, r.Jail, r.Label)
 			}
 			job.Devices = []string{}
 			devices, err := gres.ListDevices(cfg, inv)

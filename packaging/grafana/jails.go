@@ -38,7 +38,9 @@ var jails = dashboard{
 			query{`topk(10, sum by (node) (rate(gojail_step_entry_duration_seconds_sum{jail=~"$jail",node=~"$node"}[5m])) / (sum by (node) (rate(gojail_step_entry_duration_seconds_count{jail=~"$jail",node=~"$node"}[5m])) > 0))`, "{{node}}"}),
 		graph("Failures by reason", "In ten minutes. The page on metrics explains the reasons; the journal of the node has the error.", "short",
 			query{`sum by (jail, reason) (increase(gojail_steps_failed_total{jail=~"$jail|",node=~"$node"}[10m])) > 0`, "{{jail}} {{reason}}"}),
-		graph("Failures by node", "The ten with most in ten minutes.", "short", query{`topk(10, sum by (node) (increase(gojail_steps_failed_total{jail=~"$jail|",node=~"$node"}[10m])) > 0)`, "{{node}}"}),
+		graph("Failures by node", "The ten with most in ten minutes.", "short",
+			query{`topk(10, sum by (node) ` +
+				`(increase(gojail_steps_failed_total{jail=~"$jail|",node=~"$node"}[10m])) > 0)`, "{{node}}"}),
 		graph("Sandboxes", "A holder that has ended under a job is gone.", "short", query{`sum by (jail, state) (gojail_sandboxes{jail=~"$jail",node=~"$node"})`, "{{jail}} {{state}}"}),
 
 		row("gojail itself"),

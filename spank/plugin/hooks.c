@@ -26,24 +26,32 @@ const char gojail_version[] = GOJAIL_RELEASE; /* what gojail check and strings(1
 #define EXPORTED __attribute__((visibility("default")))
 
 /* clang-format off */
-#define HOOK(name, result) EXPORTED int slurm_spank_##name(UNUSED spank_t sp, UNUSED int argc, UNUSED char **argv) { return result; }
+#define HOOK(name, result) \
+	EXPORTED int slurm_spank_##name(UNUSED spank_t sp, UNUSED int argc, UNUSED char **argv) { return result; }
 
 /*   Slurm's call           in which process      what the plugin does              as whom, and what that is */
 HOOK(init,                  is_client()         ? options_register(sp)           /* user */
-                          : is_slurmd()         ? sweep_node(argc, argv)         /* root: what ended jobs left, in the background */
+                          : is_slurmd()         ? sweep_node(argc, argv)         /* root: clears up after ended jobs */
                           : is_slurmstepd()     ? begin_step(sp, argc, argv)     /* root */
                           : 0)
-HOOK(init_post_opt,         is_client()         ? options_pass_on(sp)            /* user: checks the options, passes them to steps and the Prolog */
-                          : is_slurmstepd()     ? prepare_step(sp)               /* root: finds or builds the sandbox, enters the stage */
+/* The client's options go to the steps and the Prolog. slurmstepd enters the stage. */
+HOOK(init_post_opt,         is_client()         ? options_pass_on(sp)            /* user: checks the options */
+                          : is_slurmstepd()     ? prepare_step(sp)               /* root: finds or builds the sandbox */
                           : 0)
-/* slurmstepd opens --output, --error and --input, and changes directory: in the stage. */
-HOOK(user_init,             /* slurmstepd */      prepare_tasks(sp))             /* user: cgroups and PMIx's directory appear in the jail; leaves
-                                                                                    the stage; forks go to the job's PID namespace */
-HOOK(task_init_privileged,  /* each task */       enter_task(sp))                /* root: reports a fault, else enters the jail, confined */
-HOOK(task_init,             /* each task */       finish_task(sp))               /* user: no descriptor of the node's; --jail-root; --x11 */
-/* From the first task on, slurmstepd forks task epilogs, which go into the jail. Slurm up to 23.02 looks for them: in the stage. */
-HOOK(task_post_fork,        /* slurmstepd */      begin_task_epilogs(sp))        /* root: for each task; at the last enters the stage */
-HOOK(task_exit,             /* slurmstepd */      end_task_epilogs())            /* root: for each task; at the last leaves the stage */
-HOOK(exit,                  /* all */             end_step())                    /* closes what is open; PMIx's directories leave the jail */
+/*
+ * slurmstepd opens --output, --error and --input, and changes directory: in the stage. Then cgroups and PMIx's directory
+ * appear in the jail, slurmstepd leaves the stage, and its forks go to the job's PID namespace.
+ */
+HOOK(user_init,             /* slurmstepd */      prepare_tasks(sp))             /* user */
+/* enter_task reports a fault, if there is one. finish_task leaves no descriptor of the node's; --jail-root; --x11. */
+HOOK(task_init_privileged,  /* each task */       enter_task(sp))                /* root: enters the jail, confined */
+HOOK(task_init,             /* each task */       finish_task(sp))               /* user */
+/*
+ * From the first task on, slurmstepd forks task epilogs, which go into the jail. Slurm up to 23.02 looks for them: in the
+ * stage, in which slurmstepd is from the last task's fork to the last task's exit.
+ */
+HOOK(task_post_fork,        /* slurmstepd */      begin_task_epilogs(sp))        /* root: for each task */
+HOOK(task_exit,             /* slurmstepd */      end_task_epilogs())            /* root: for each task */
+HOOK(exit,                  /* all */             end_step())                    /* removes PMIx's directories */
 /* slurmstepd ends its MPI plugin, which removes PMIx's directories from the node. */
 HOOK(job_epilog,            /* slurmstepd spank */ end_job(sp, argc, argv))      /* root: removes the job's sandboxes */

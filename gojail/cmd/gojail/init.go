@@ -49,41 +49,46 @@ unless you confirm at the terminal or give --force.`,
 		Args:              takeOneArgument("the name of a jail"),
 		ValidArgsFunction: n.completeJailNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, j, err := n.loadJail(args[0])
-			if err != nil {
-				return err
-			}
-			if tree != "" {
-				if j, err = withRoot(j, tree); err != nil {
-					return err
-				}
-			}
-			node.RevalidateRoot(j)
-			facts, err := node.ReadHost(c, j, n.State)
-			if err != nil {
-				return err
-			}
-			view, err := plan.Jail(c, j, facts)
-			if err != nil {
-				return err
-			}
-			if lacks := check.FindMissingShell(j, view); lacks != "" && !force && !isConfirmed(cmd, j.Root+" "+lacks) {
-				return fmt.Errorf("%s %s: it is probably the wrong tree, and nothing was created; correct root = in %s, or run: gojail init --force %s",
-					j.Root, lacks, c.Path, j.Name)
-			}
-			made, err := mount.MakeTargets(c, j, view, time.Now().Add(initTimeout))
-			for _, t := range made {
-				fmt.Fprintln(cmd.OutOrStdout(), "created", t)
-			}
-			if err == nil && len(made) == 0 {
-				fmt.Fprintln(cmd.OutOrStdout(), "nothing to create: jail", j.Name, "has all its mount targets")
-			}
-			return err
+			return n.createTargets(cmd, args[0], tree, force)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "create them even in a root without /bin/sh")
 	cmd.Flags().StringVar(&tree, "tree", "", "create them in this directory, from which an image is made later, not in root =")
 	return cmd
+}
+
+// createTargets creates the mount targets of a jail, in tree unless that is "". With force, the root may lack /bin/sh.
+func (n *localNode) createTargets(cmd *cobra.Command, name, tree string, force bool) error {
+	c, j, err := n.loadJail(name)
+	if err != nil {
+		return err
+	}
+	if tree != "" {
+		if j, err = withRoot(j, tree); err != nil {
+			return err
+		}
+	}
+	node.RevalidateRoot(j)
+	facts, err := node.ReadHost(c, j, n.State)
+	if err != nil {
+		return err
+	}
+	view, err := plan.Jail(c, j, facts)
+	if err != nil {
+		return err
+	}
+	if lacks := check.FindMissingShell(j, view); lacks != "" && !force && !isConfirmed(cmd, j.Root+" "+lacks) {
+		return fmt.Errorf("%s %s: it is probably the wrong tree, and nothing was created; correct root = in %s, or run: gojail init --force %s",
+			j.Root, lacks, c.Path, j.Name)
+	}
+	made, err := mount.MakeTargets(c, j, view, time.Now().Add(initTimeout))
+	for _, t := range made {
+		fmt.Fprintln(cmd.OutOrStdout(), "created", t)
+	}
+	if err == nil && len(made) == 0 {
+		fmt.Fprintln(cmd.OutOrStdout(), "nothing to create: jail", j.Name, "has all its mount targets")
+	}
+	return err
 }
 
 // withRoot returns a copy of the jail that has a directory as its root.

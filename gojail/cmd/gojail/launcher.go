@@ -99,7 +99,8 @@ func (n *localNode) startInSandbox(d *descriptors, deadline time.Duration, words
 	return process, err
 }
 
-var errUnanswered = errors.New("gojail-launcher ended without an answer, or did not give one by the deadline; see: gojail check")
+var errUnanswered = errors.New("gojail-launcher ended without an answer, or did not give one by the deadline; " +
+	"see: gojail check")
 
 // readAnswer reads lines up to "ok" or "error TEXT" (include/gojail.h).
 func readAnswer(reply io.Reader) (process *os.Process, err error) {

@@ -48,7 +48,8 @@ func supervise(args []string) (exit int, err error) {
 	return exit, err
 }
 
-var errLate = errors.New("the run did not finish in time; to find what hangs: ps -eLo pid,stat,wchan:30,comm | grep ' D'")
+var errLate = errors.New("the run did not finish in time; to find what hangs: " +
+	"ps -eLo pid,stat,wchan:30,comm | grep ' D'")
 
 var errCrashed = errors.New("the run crashed; please report it")
 
