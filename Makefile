@@ -202,7 +202,7 @@ RELEASE ?= 22.05 24.11 26.05
 
 test-slurm: deps ## the suite on RELEASE="22.05 24.11 26.05", and a table of all; PART=2/3: a third of it
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(BUILD)/summary -columns "$(RELEASE)" -again tests/releases/test tests/releases/test $(TEST_ARGS) $(if $(PART),-run '$(call select,$(SUITE_DIRS))')
+	@$(BUILD)/summary -each -columns "$(RELEASE)" -again tests/releases/test tests/releases/test $(TEST_ARGS) $(if $(PART),-run '$(call select,$(SUITE_DIRS))')
 
 # The kernel of the VM: 6.1, 6.12 or newest, that of Debian 12, 13 and testing.
 KERNEL ?= 6.12
@@ -218,12 +218,12 @@ LONG_IN_VM := $(if $(WHOLE),,TestKilledAtAnyMoment|TestFailClosed|TestEarlierPlu
 vm-self: deps ## the VM itself, and quotas in it
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@tests/vm/fetch
-	@set -o pipefail; $(GO) test -json -count=1 -timeout 20m ./tests/vm | $(BUILD)/summary
+	@set -o pipefail; $(GO) test -json -count=1 -timeout 20m ./tests/vm | $(BUILD)/summary -each
 	@set -o pipefail; $(GO) run ./tests/vm/ctl test host '$(QUOTA_TESTS)' ./gojail/sandbox | $(BUILD)/summary
 	@set -o pipefail; $(GO) run ./tests/vm/ctl test host . ./gojail/mount ./gojail/imagefile | $(BUILD)/summary
 
 test-vm: vm-self ## the VM itself, then its tests on each RELEASE, in a VM with SR-IOV and cgroup v2; SUITE=Name: of the suite only these
-	@LONG='$(LONG_IN_VM)' $(BUILD)/summary -columns "$(RELEASE)" -again tests/vm/test tests/vm/test
+	@LONG='$(LONG_IN_VM)' $(BUILD)/summary -each -columns "$(RELEASE)" -again tests/vm/test tests/vm/test
 
 test-all: ## all of them: every release, in the VM too, with the longest tests there (hours)
 	@GOJAIL_SOAK=2000 $(MAKE) --no-print-directory test
@@ -233,10 +233,10 @@ test-all: ## all of them: every release, in the VM too, with the longest tests t
 	@$(MAKE) --no-print-directory test-slurm
 	@WHOLE=1 $(MAKE) --no-print-directory test-vm
 
-test-packages: deps ## the packages: the same bytes at two places, installed, upgraded and purged
+test-packages: deps ## the packages: the same bytes at two places, installed, upgraded and purged; TEST=Name: only this
 	@$(MAKE) --no-print-directory all
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@set -o pipefail; $(GO) test -json -count=1 -timeout 60m ./tests/packages | $(BUILD)/summary
+	@set -o pipefail; $(GO) test -json -count=1 -timeout 60m -run '$(or $(TEST),.)' ./tests/packages | $(BUILD)/summary -each
 
 site: deps ## three machines with systemd and packages, as one cluster; TEST=Name: only this; PART=2/3: a third of all; WHOLE=1: a long soak
 	@$(MAKE) --no-print-directory all
@@ -244,19 +244,19 @@ site: deps ## three machines with systemd and packages, as one cluster; TEST=Nam
 	@tests/site/packages
 	@tests/site/slurm
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@set -o pipefail; $(GO) test -json -count=1 -timeout 24h -run '$(call select,./tests/site)' ./tests/site | $(BUILD)/summary
+	@set -o pipefail; $(GO) test -json -count=1 -timeout 24h -run '$(call select,./tests/site)' ./tests/site | $(BUILD)/summary -each
 
 pod: deps ## slurmd in podman's containers, as Slinky's pods have it, on each RELEASE from 24.11 on; TEST=Name: only this
 	@tests/deps.sh podman runc conmon
 	@$(MAKE) --no-print-directory all
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(BUILD)/summary -columns "$(filter-out 22.05,$(RELEASE))" tests/pod/test -run '$(or $(TEST),.)' ./tests/pod
+	@$(BUILD)/summary -each -columns "$(filter-out 22.05,$(RELEASE))" tests/pod/test -run '$(or $(TEST),.)' ./tests/pod
 
-containers: deps ## Podman, bubblewrap and the like in jails, as docs/containers.md says
+containers: deps ## Podman, bubblewrap and the like in jails, as docs/containers.md says; TEST=Name: only this
 	@$(MAKE) --no-print-directory all rootfs
 	@tests/rootfs/make containers podman buildah crun uidmap slirp4netns fuse-overlayfs bubblewrap charliecloud proot squashfuse squashfs-tools busybox-static libcap2-bin ca-certificates
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@set -o pipefail; $(GO) test -json -count=1 ./tests/containers | $(BUILD)/summary
+	@set -o pipefail; $(GO) test -json -count=1 -run '$(or $(TEST),.)' ./tests/containers | $(BUILD)/summary -each
 
 gpu: deps ## jobs in jails on the NVIDIA GPUs of this machine, and the health check of them; RELEASE=24.11: of that release
 	@$(MAKE) --no-print-directory all rootfs
@@ -267,15 +267,15 @@ gpu: deps ## jobs in jails on the NVIDIA GPUs of this machine, and the health ch
 test-escape: deps ## all attacks on a jail, with thousands of rounds of the races; PART=2/3: a third of them
 	@$(MAKE) --no-print-directory all rootfs
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@set -o pipefail; GOJAIL_ESCAPE=all tests/disk $(GO) test -json -count=1 -timeout 60m -run '$(call select,./tests/escape)' ./tests/escape | $(BUILD)/summary
+	@set -o pipefail; GOJAIL_ESCAPE=all tests/disk $(GO) test -json -count=1 -timeout 60m -run '$(call select,./tests/escape)' ./tests/escape | $(BUILD)/summary -each
 
 vm: deps ## TEST=Name: one test in the VM, on RELEASE; PART=2/3: a third of them; PACKAGE=./tests/slurm: of the suite; KERNEL=6.1, 6.12 or newest
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" -again tests/vm/test tests/vm/test -run '$(call select,$(or $(PACKAGE),./tests/vm/inside))$(and $(PART),$(LONG_IN_VM),!$(LONG_IN_VM))' $(or $(PACKAGE),./tests/vm/inside)
+	@$(BUILD)/summary -each -columns "$(firstword $(RELEASE))" -again tests/vm/test tests/vm/test -run '$(call select,$(or $(PACKAGE),./tests/vm/inside))$(and $(PART),$(LONG_IN_VM),!$(LONG_IN_VM))' $(or $(PACKAGE),./tests/vm/inside)
 
 vm-storage: deps ## jails on NFS, in the VM, on RELEASE and KERNEL; TEST=Name: only this; PART=2/3: a third of all
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(BUILD)/summary -columns "$(firstword $(RELEASE))" -again tests/storage/test tests/storage/test -run '$(call select,./tests/storage)' ./tests/storage
+	@$(BUILD)/summary -each -columns "$(firstword $(RELEASE))" -again tests/storage/test tests/storage/test -run '$(call select,./tests/storage)' ./tests/storage
 
 bench-storage: deps ## in the VM: a directory on NFS beside image files there, on RELEASE
 	@tests/releases/make $(firstword $(RELEASE))

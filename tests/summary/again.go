@@ -33,6 +33,7 @@ var mayRunAgain = regexp.MustCompile(`/tests/(slurm|storage|vm)(/|$)|/cmd/gojail
 // again only says how: again -run PATTERN PACKAGE. Without again, nothing is.
 type command struct {
 	argv, again, env []string
+	each             bool // print a line for each test
 }
 
 // runTwice runs the command, and then once more the few tests of a package that failed. It returns the

@@ -34,6 +34,9 @@ func runColumns(names []string, cmd command, qualifies func(string) bool) int {
 	for _, name := range names {
 		fmt.Printf("==== %s ====\n", name)
 		c := column{name: name, run: newRun(qualifies)}
+		if cmd.each {
+			c.run.each = os.Stdout
+		}
 		cmd.env = []string{columnVariable + "=" + name}
 		if code, last := c.run.runTwice(cmd); code == cannotBeHad {
 			c.missing = cmp.Or(last, "it cannot be had here")

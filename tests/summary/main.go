@@ -6,7 +6,8 @@
 //	summary                                        reads standard input
 //	summary [-again COMMAND] COMMAND [ARGUMENT]... runs the command
 //
-// With -columns it runs the command once for each release of Slurm and adds a table. With -again it runs once
+// With -each it prints a line when a test begins and when it ends, for suites that take long. With -columns it runs the command once for each
+// release of Slurm and adds a table. With -again it runs once
 // more what fails, if that is little and starts a Slurm or a VM: COMMAND -run PATTERN PACKAGE. In CI (the
 // variable CI is set) a skip that the machine gives no cause for is a failure. The file that GOJAIL_SECOND_TRIES names gets a line
 // for each second try.
@@ -44,6 +45,7 @@ type run struct {
 	packageHasFailures map[string]bool
 	reasons            map[string]string
 	seconds            map[string]float64 // of each test, without subtests
+	each               io.Writer          // gets a line for the begin and the end of each test, without subtests
 }
 
 // guestRestarted begins the line of a package's output that says that its guest ended by itself (tests/vm/ctl).
@@ -54,7 +56,7 @@ const shuffleSeed = "-test.shuffle "
 
 func newRun(qualifies func(string) bool) *run {
 	return &run{output: map[string][]string{}, parents: map[string]bool{}, packageHasFailures: map[string]bool{},
-		reasons: map[string]string{}, seconds: map[string]float64{}, running: map[string]bool{}, qualifies: qualifies}
+		reasons: map[string]string{}, seconds: map[string]float64{}, running: map[string]bool{}, qualifies: qualifies, each: io.Discard}
 }
 
 func main() {
@@ -63,13 +65,17 @@ func main() {
 		judge = qualifies
 	}
 	columns := flag.String("columns", "", "run the command for each of these words, and print a table of tests and columns")
+	each := flag.Bool("each", false, "print a line for each test that begins, and its result as it comes")
 	again := flag.String("again", "", "run what fails of the command once more: this one with -run PATTERN PACKAGE")
 	flag.Parse()
-	cmd := command{argv: flag.Args(), again: strings.Fields(*again)}
+	cmd := command{argv: flag.Args(), again: strings.Fields(*again), each: *each}
 	if *columns != "" {
 		os.Exit(runColumns(strings.Fields(*columns), cmd, judge))
 	}
 	r := newRun(judge)
+	if *each {
+		r.each = os.Stdout
+	}
 	if len(cmd.argv) > 0 {
 		r.runTwice(cmd)
 	} else {
@@ -119,6 +125,8 @@ func (r *run) addEvent(e event) {
 	case "run":
 		if i := strings.LastIndex(e.Test, "/"); i >= 0 {
 			r.parents[e.Package+" "+e.Test[:i]] = true
+		} else {
+			fmt.Fprintf(r.each, "begin %s\n", e.Test)
 		}
 	}
 }
@@ -131,6 +139,7 @@ func (r *run) addResult(e event, key string) {
 	}
 	if !strings.Contains(e.Test, "/") {
 		r.seconds[key] += e.Elapsed
+		fmt.Fprintf(r.each, "%-5s %s  %.1fs\n", e.Action, e.Test, e.Elapsed)
 	}
 	if e.Action == "fail" {
 		r.packageHasFailures[e.Package] = true

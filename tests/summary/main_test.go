@@ -53,6 +53,18 @@ func TestSummary(t *testing.T) {
 	assert.Equal(t, "\nskipped p TestOld: needs Linux 6.8: lowerdir+\nfailed  p TestRoot: skipped, but this machine has what it needs: needs gcc\n1 passed, 1 failed, 1 skipped\n", text)
 }
 
+// TestSummaryOfEach: a long suite shows what it does, subtests aside.
+func TestSummaryOfEach(t *testing.T) {
+	r := newRun(nil)
+	var out bytes.Buffer
+	r.each = &out
+	for _, e := range []event{start, {Action: "run", Package: "p", Test: "TestGood"}, {Action: "run", Package: "p", Test: "TestGood/one"},
+		{Action: "pass", Package: "p", Test: "TestGood/one", Elapsed: 1}, {Action: "pass", Package: "p", Test: "TestGood", Elapsed: 2.3}, old, ended} {
+		r.addEvent(e)
+	}
+	assert.Equal(t, "begin TestGood\npass  TestGood  2.3s\nskip  TestOld  0.0s\n", out.String())
+}
+
 // TestSummaryNamesSlowTests: both tries of a test count, those of a subtest in its parent.
 func TestSummaryNamesSlowTests(t *testing.T) {
 	take := func(test string, seconds float64) event {
