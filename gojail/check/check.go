@@ -5,7 +5,9 @@
 package check
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,6 +18,7 @@ import (
 	"github.com/gojail/gojail/gojail/site"
 	"github.com/gojail/gojail/gojail/subids"
 	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
@@ -169,7 +172,7 @@ func (c *checker) checkNode() bool {
 	c.checkForeign()
 	if err != nil {
 		for _, line := range tomlfile.List(err) {
-			c.fail("configuration", "job steps fail until this is corrected", "%s", line)
+			c.fail("configuration", c.describeFirstConfig(err), "job steps fail until this is corrected: %s", line)
 		}
 		return false
 	}
@@ -179,6 +182,18 @@ func (c *checker) checkNode() bool {
 	c.checkSlurm()
 	c.checkSubIDs()
 	return able // otherwise each jail would report the kernel's fault again
+}
+
+// describeFirstConfig returns what to do about a configuration that does not exist, or "".
+func (c *checker) describeFirstConfig(err error) string {
+	example := filepath.Join(c.node.LibDir, "../../share/doc/gojail/gojail.toml.example")
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+		return ""
+	case rootpath.Exists(example):
+		return fmt.Sprintf("run: install -D -m 644 %s %s, and write your jails there", example, c.node.Config)
+	}
+	return "write it, as gojail.toml.example of gojail's sources explains"
 }
 
 func (c *checker) checkConfiguration() {

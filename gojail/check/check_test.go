@@ -56,6 +56,7 @@ func newGoodNode(t *testing.T) *checkedNode {
 	n.writeFile(t, "lib/prolog-1", "", 0o755)
 	n.writePlugin(t, "lib/spank_gojail.so", "0x160508")
 	n.writePlugin(t, "plugins/auth_munge.so", "0x160509") // another micro release fits
+	n.writeFile(t, "plugins/job_submit_gojail.so", "", 0o644)
 	n.writeFile(t, "jail/bin/sh", "", 0o755)
 	n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+dir+"/plugins\nJobSubmitPlugins=lua,gojail\nProlog="+n.LibDir+"/prolog-1\n", 0o644)
 	n.writeFile(t, "slurm/plugstack.conf", "required "+n.LibDir+"/spank_gojail.so config="+n.Config+" state="+dir+"/state\n", 0o644)
@@ -122,7 +123,7 @@ var spoiled = map[string]struct {
 	spoil func(t *testing.T, n *checkedNode)
 	want  string
 }{
-	"no configuration":   {func(t *testing.T, n *checkedNode) { os.Remove(n.Config) }, "FAIL  configuration: "},
+	"no configuration":   {func(t *testing.T, n *checkedNode) { os.Remove(n.Config) }, "gojail.toml: cannot read the configuration: no such file or directory; write it, as gojail.toml.example of gojail's sources explains"},
 	"open configuration": {func(t *testing.T, n *checkedNode) { os.Chmod(n.Config, 0o666) }, "is writable by others (mode 0666)"},
 	"bad configuration":  {func(t *testing.T, n *checkedNode) { n.configure(t, "rot = 1") }, "jail.a.rot: unknown key"},
 	"no library":         {func(t *testing.T, n *checkedNode) { os.Remove(n.LibDir + "/libgojail.so") }, "FAIL  installation: "},
@@ -259,6 +260,42 @@ var spoiled = map[string]struct {
 		require.NoError(t, os.MkdirAll(n.root+"/etc/slurm", 0o755))
 		n.writeFile(t, "jail/etc/slurm/prolog", "", 0o755)
 	}, "FAIL  jail a: Slurm 24.11.5 starts the TaskProlog of slurm.conf through slurmstepd, whose dynamic linker, /lib"},
+	"a root that users may not enter": {func(t *testing.T, n *checkedNode) { os.Chmod(n.root, 0o750) },
+		"jail has mode 0750: users may not enter it, only root may, and each job of a user fails; run: chmod 755 /"},
+	"a root of a group's, in a jail for all": {func(t *testing.T, n *checkedNode) {
+		require.NoError(t, os.Chown(n.root, 0, 5001))
+		os.Chmod(n.root, 0o750)
+	}, "FAIL  jail a: "},
+	"a root of the group that may use the jail": {func(t *testing.T, n *checkedNode) {
+		require.NoError(t, os.Chown(n.root, 0, 5001))
+		os.Chmod(n.root, 0o750)
+		n.configure(t, "groups = [\"5001\"]")
+	}, "jail has mode 0750: each job of a user who is not in the group 5001 fails; run: chmod 755 /"},
+	"a shell that users may not execute": {func(t *testing.T, n *checkedNode) { os.Chmod(n.root+"/bin/sh", 0o750) },
+		"jail: users may not execute /bin/sh of the jail, only root may: every batch script of a user fails; run: cd /"},
+	"a shell below a closed directory": {func(t *testing.T, n *checkedNode) { os.Chmod(n.root+"/bin", 0o700) }, "users may not execute /bin/sh of the jail"},
+	"a source that users may not enter": {func(t *testing.T, n *checkedNode) {
+		require.NoError(t, os.Mkdir(n.dir+"/data", 0o700))
+		n.configure(t, "[[jail.a.mounts]]\ndestination = \"/etc\"\nsource = \""+n.dir+"/data\"")
+	}, "/data (for /etc): its mode keeps users out who neither own it nor are in its group; run: chmod a+x /"},
+	"plugstack.conf that users may not read": {func(t *testing.T, n *checkedNode) { os.Chmod(n.conf+"/plugstack.conf", 0o600) },
+		"WARN  plugstack: users may not read CONF/plugstack.conf: their srun and sbatch do not start on a host where that is so; run: chmod a+r CONF/plugstack.conf;"},
+	"plugin that users may not load": {func(t *testing.T, n *checkedNode) { os.Chmod(n.LibDir, 0o700) }, "WARN  plugstack: users may not read PLUGIN: "},
+	"job_submit without PluginDir": {func(t *testing.T, n *checkedNode) { os.Remove(n.dir + "/plugins/job_submit_gojail.so") },
+		"WARN  features: JobSubmitPlugins of slurm.conf has gojail, but no directory of its PluginDir has job_submit_gojail.so on this host: slurmctld does not start on a host where that is so; append :/"},
+	"plugin of another path": {func(t *testing.T, n *checkedNode) {
+		n.writeFile(t, "slurm/plugstack.conf", "required /opt/gojail/spank_gojail.so config=/x\n", 0o644)
+	}, "line 1: /opt/gojail/spank_gojail.so does not exist: srun, sbatch and slurmd cannot start; replace CONF/plugstack.conf line 1 by: required PLUGIN config=/x"},
+	"the package's comment": {func(t *testing.T, n *checkedNode) {
+		require.NoError(t, os.Mkdir(n.conf+"/plugstack.conf.d", 0o755))
+		n.writeFile(t, "slurm/plugstack.conf.d/gojail.conf", "# gojail\n\n#required "+n.LibDir+"/spank_gojail.so\n", 0o644)
+		n.writeFile(t, "slurm/plugstack.conf", "include plugstack.conf.d/*.conf\n", 0o644)
+	}, "jobs run outside their jail; remove the # at the beginning of CONF/plugstack.conf.d/gojail.conf line 3"},
+	"no line in plugstack.conf": {func(t *testing.T, n *checkedNode) { os.Remove(n.conf + "/plugstack.conf") },
+		"jobs run outside their jail; add this line to CONF/plugstack.conf: required PLUGIN"},
+	"plugin named twice, once where it is not": {func(t *testing.T, n *checkedNode) {
+		n.writeFile(t, "slurm/plugstack.conf", "required /opt/spank_gojail.so\n"+n.readFile(t, "slurm/plugstack.conf"), 0o644)
+	}, "every job step fails; keep CONF/plugstack.conf line 2, and remove CONF/plugstack.conf line 1"},
 	"root of another": {func(t *testing.T, n *checkedNode) { os.Chown(n.root, 65534, 0) }, "WARN  jail a: "},
 }
 

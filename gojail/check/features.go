@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/internal/rootpath"
 )
 
 // checkFeatures reports features of slurm.conf that use namespaces as gojail does.
@@ -35,6 +36,11 @@ func (c *checker) checkLoginScripts(conf node.SlurmConf) {
 	}
 	for name := range strings.SplitSeq(conf.Values["jobsubmitplugins"], ",") {
 		if name = strings.TrimSpace(name); strings.TrimPrefix(name, "job_submit/") == "gojail" {
+			if !hasSubmitPlugin(conf) {
+				c.warn("features", c.describePluginDir(conf)+", and restart slurmctld",
+					"JobSubmitPlugins of slurm.conf has gojail, but no directory of its PluginDir has %s on this host: slurmctld does not start on a host where that is so", submitPlugin)
+				return
+			}
 			c.ok("features", "JobSubmitPlugins has gojail: slurmd runs no login scripts of users on the node")
 			return
 		}
@@ -46,8 +52,27 @@ func (c *checker) checkLoginScripts(conf node.SlurmConf) {
 			return
 		}
 	}
-	c.warn("features", "set JobSubmitPlugins=gojail in slurm.conf, append :"+c.node.LibDir+" to its PluginDir (scontrol show config), and restart slurmctld",
+	c.warn("features", "set JobSubmitPlugins=gojail in slurm.conf, "+c.describePluginDir(conf)+", and restart slurmctld",
 		"sbatch --get-user-env, --export=NONE and scrontab make slurmd run the user's ~/.bash_profile on the node, outside the jail and the job's cgroup")
+}
+
+// submitPlugin is the file of job_submit/gojail.
+const submitPlugin = "job_submit_gojail.so"
+
+// hasSubmitPlugin reports whether slurmctld finds job_submit/gojail, which each host with the plugin has.
+func hasSubmitPlugin(conf node.SlurmConf) bool {
+	return slices.ContainsFunc(conf.Plugins, func(dir string) bool { return rootpath.Exists(filepath.Join(dir, submitPlugin)) })
+}
+
+// describePluginDir returns what to write to slurm.conf so that slurmctld finds job_submit/gojail. A PluginDir replaces the built-in directory.
+func (c *checker) describePluginDir(conf node.SlurmConf) string {
+	switch {
+	case slices.Contains(conf.Plugins, filepath.Clean(c.node.LibDir)):
+		return "install gojail's plugin for this release of Slurm again"
+	case len(conf.Plugins) > 0:
+		return "append :" + c.node.LibDir + " to its PluginDir"
+	}
+	return "add PluginDir=DIR:" + c.node.LibDir + " with the DIR that scontrol show config shows as PluginDir"
 }
 
 // checkEntireStep reports whether slurmstepd itself runs in the container (job_container.conf(5), 24.05).

@@ -61,8 +61,9 @@ func (c *checker) checkJail(j *config.Jail) {
 	c.checkInside(j, view, root)
 	c.checkPlaces(j, facts, func(path string) bool { return plan.Inside(view.Spec.Mounts, path) })
 	c.checkHidden(j, root)
+	users := c.checkForUsers(j, root, func(path string) bool { return plan.Inside(view.Spec.Mounts, path) })
 	isolation := c.checkIsolation(j, root) // last: it maps the ids of an image's mount
-	if !targets || !sources || !isolation {
+	if !targets || !sources || !users || !isolation {
 		return
 	}
 	c.ok(subject, "%s: %d mounts, all mount targets exist", j.Root, len(view.Spec.Mounts))

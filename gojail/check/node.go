@@ -48,7 +48,7 @@ func (c *checker) checkKernel() bool {
 
 // checkParts checks the installed files in the library directory.
 func (c *checker) checkParts() {
-	remedy := "install gojail again on this node (make install)"
+	remedy := "install gojail again on this node (its package, or make install)"
 	good := true
 	for _, name := range []string{contract.Plugin, contract.Launcher, contract.Library} {
 		path := filepath.Join(c.node.LibDir, name)

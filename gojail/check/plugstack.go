@@ -16,22 +16,25 @@ import (
 
 // checkPlugstack checks the lines of plugstack.conf, read as Slurm does, that name gojail's plugin.
 func (c *checker) checkPlugstack(conf node.SlurmConf) {
-	line := "add this line to plugstack.conf: required " + filepath.Join(c.node.LibDir, contract.Plugin)
 	c.checkOtherLines(conf)
 	own := conf.GojailPlugins()
 	if len(own) == 0 {
-		c.fail("plugstack", line, "no plugstack.conf of %s names %s: jobs run outside their jail", conf.Dir, contract.Plugin)
+		c.fail("plugstack", c.describeNewLine(conf), "no plugstack.conf of %s names %s: jobs run outside their jail", conf.Dir, contract.Plugin)
 		return
 	}
+	p := own[max(0, slices.IndexFunc(own, func(p node.SpankPlugin) bool { return p.Required && rootpath.Exists(p.Path) }))]
 	if len(own) > 1 {
-		var places []string
-		for _, p := range own {
-			places = append(places, p.At)
+		var places, others []string
+		for _, one := range own {
+			places = append(places, one.At)
+			if one.At != p.At {
+				others = append(others, one.At)
+			}
 		}
-		c.fail("plugstack", "keep one of these lines; one file may include another, as Debian's plugstack.conf includes plugstack.conf.d",
+		c.fail("plugstack", "keep "+p.At+", and remove "+strings.Join(others, " and "),
 			"%s is named %d times (%s): every job step fails", contract.Plugin, len(own), strings.Join(places, ", "))
 	}
-	p := own[0]
+	line := "replace " + p.At + " by: " + strings.Join(append([]string{"required", filepath.Join(c.node.LibDir, contract.Plugin)}, p.Arguments...), " ")
 	switch {
 	case !p.Required:
 		c.fail("plugstack", line, "%s: %s is optional: where it cannot be loaded, jobs run outside their jail", p.At, p.Path)
@@ -43,8 +46,23 @@ func (c *checker) checkPlugstack(conf node.SlurmConf) {
 		c.ok("plugstack", "%s is required", p.Path)
 		c.checkSamePlugin(&p, conf, line)
 		c.checkRelease(p.Path, conf)
+		c.checkPluginForUsers(conf, p.Path)
 	}
 	c.checkArguments(&p)
+}
+
+// describeNewLine returns what to do if plugstack.conf names no plugin of gojail's: the line of the package is there as a comment.
+func (c *checker) describeNewLine(conf node.SlurmConf) string {
+	plugin := filepath.Join(c.node.LibDir, contract.Plugin)
+	for _, comment := range conf.Comments {
+		if comment.Path == plugin {
+			return "remove the # at the beginning of " + comment.At
+		}
+	}
+	if conf.Dir == node.RunConf || filepath.Base(conf.Dir) == contract.CacheLink {
+		return "add this line to the plugstack.conf beside slurmctld's slurm.conf, then run scontrol reconfigure: required " + plugin
+	}
+	return "add this line to " + conf.Files[0] + ": required " + plugin
 }
 
 // checkSamePlugin checks that the plugin is the one that is installed with this program: gojail's Prolog accepts no other

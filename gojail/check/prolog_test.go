@@ -13,6 +13,7 @@ func TestCheckProlog(t *testing.T) {
 	n := newGoodNode(t)
 	n.writeFile(t, "site", "#!/bin/sh\n"+n.LibDir+"/prolog-1 || exit 1\n", 0o755)
 	n.writeFile(t, "other", "#!/bin/sh\n", 0o755)
+	n.writeFile(t, "plain", "#!/bin/sh\n", 0o644)
 	const remedy = "; add Prolog=LIB/prolog-1 to slurm.conf, once all nodes have it; up to 22.05, where there is a Prolog already, run it at the start of that"
 	const missing = "WARN  prolog: slurm.conf does not name gojail's Prolog: on a node that does not load the plugin, jobs run outside their jail" + remedy
 	for lines, want := range map[string]string{
@@ -25,7 +26,11 @@ func TestCheckProlog(t *testing.T) {
 		"Prolog=DIR/s*": "WARN  prolog: Prolog=DIR/s* matches gojail's Prolog on this node; on a node without that file it does not, " +
 			"and jobs run outside their jail" + remedy,
 		"Prolog=/opt/gojail/absent/prolog-1": "FAIL  prolog: Prolog=/opt/gojail/absent/prolog-1 does not exist: every job fails and drains this node; " +
-			"install gojail there on this node, or correct slurm.conf",
+			"write Prolog=LIB/prolog-1 to slurm.conf",
+		"Prolog=DIR/sitee":                      "FAIL  prolog: Prolog=DIR/sitee does not exist: every job fails and drains this node; correct Prolog= in slurm.conf, or put the script there on each node",
+		"Prolog=LIB/prolog-1\nProlog=DIR/plain": "FAIL  prolog: Prolog=DIR/plain is not executable: every job fails and drains this node; correct Prolog= in slurm.conf, or put the script there on each node",
+		"Prolog=LIB/prolog-1\nEpilog=ended":     "FAIL  epilog: Epilog=ended does not exist: the end of each job drains this node; correct Epilog= in slurm.conf, or put the script there on each node",
+		"Prolog=LIB/prolog-1\nEpilog=none.d/*":  "",
 	} {
 		place := strings.NewReplacer("LIB", n.LibDir, "DIR", n.dir)
 		n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nJobSubmitPlugins=gojail\n"+place.Replace(lines)+"\n", 0o644)

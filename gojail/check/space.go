@@ -59,6 +59,10 @@ func (c *checker) checkScratch() {
 	default:
 		c.ok("scratch", "%s belongs to root and is writable, %d MiB are free%s", dir, free>>20, c.describeLimits())
 	}
+	var fs unix.Statfs_t
+	if unix.Statfs(dir, &fs) == nil && fs.Flags&unix.ST_NOEXEC != 0 && c.usesScratch() {
+		c.warn("scratch", "mount that file system with exec", "%s is on a file system that is mounted noexec: jobs cannot execute programs in their /tmp", dir)
+	}
 	if oldest := sandbox.FindOldestTrash(c.config.Scratch); !oldest.IsZero() && time.Since(oldest) > trashPatience {
 		trash := filepath.Join(c.config.Scratch, contract.JobsDir, contract.TrashDir)
 		c.report(Finding{Level: Warn, Subject: "scratch", Alert: true, Remedy: "gojail sweep",

@@ -116,7 +116,7 @@ func (c *checker) checkOptions(j *config.Jail, m *storage.Mount) {
 		c.warn("jail "+j.Name, "mount it without lookupcache=none, nfs(5)", "storage %s caches no names (lookupcache=none): each open of a file asks the server", m)
 	}
 	if m.Has("noexec") && !slices.Contains(j.Options, "exec") {
-		c.warn("jail "+j.Name, "mount it with exec", "storage %s is mounted noexec: no program of the root can be executed", m)
+		c.fail("jail "+j.Name, "run: mount -o remount,exec "+m.Point+"; and remove noexec from /etc/fstab", "storage %s is mounted noexec: no program of the root can be executed, and every new job fails", m)
 	}
 }
 

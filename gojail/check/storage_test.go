@@ -94,14 +94,15 @@ func TestCheckDescribesStorage(t *testing.T) {
 		"overlay": {"OK    jail a: storage overlay (overlay) on DIR/jail, nosuid, nodev; root is not squashed; cannot map ids (no --jail-root=range); " +
 			can + end},
 		"noexec": {"OK    jail a: storage DISK (FS) on DIR/jail, ro, noexec; root is not squashed; can map ids; " + can + end,
-			"WARN  jail a: storage DISK (FS) is mounted noexec: no program of the root can be executed; mount it with exec"},
+			"FAIL  jail a: storage DISK (FS) is mounted noexec: no program of the root can be executed, and every new job fails; " +
+				"run: mount -o remount,exec DIR/jail; and remove noexec from /etc/fstab"},
 		"FUSE": {"OK    jail a: storage DIR/tree (fuse) on DIR/jail, nosuid, nodev, default_permissions; root is not squashed; cannot map ids (no --jail-root=range); " + can + end},
 		"squashed": {"OK    jail a: storage DIR/tree (fuse) on DIR/jail, nosuid, nodev, default_permissions; root is squashed; cannot map ids (no --jail-root=range); " +
 			can + end},
 	}, found)
 }
 
-// What of a mount's options makes jobs fail or slow is a warning each.
+// What of a mount's options makes some jobs fail or slow is a warning each, and what makes all fail is a failure.
 func TestCheckOfMountOptions(t *testing.T) {
 	for options, want := range map[string]string{
 		"hard,vers=4.2": "",
@@ -111,7 +112,7 @@ func TestCheckOfMountOptions(t *testing.T) {
 		"acregmin=0,acregmax=0,acdirmin=0,acdirmax=0": "caches no attributes (noac)",
 		"lookupcache=none":                            "caches no names (lookupcache=none)",
 		"lookupcache=positive":                        "",
-		"noexec":                                      "is mounted noexec",
+		"noexec":                                      "FAIL  jail a: storage s:/e (nfs4) is mounted noexec: ",
 	} {
 		var found []string
 		c := &checker{report: func(f Finding) { found = append(found, f.String()) }}
@@ -121,7 +122,10 @@ func TestCheckOfMountOptions(t *testing.T) {
 			continue
 		}
 		require.Len(t, found, 1, options)
-		assert.Contains(t, found[0], "WARN  jail a: storage s:/e (nfs4) "+want)
+		if !strings.HasPrefix(want, "FAIL") {
+			want = "WARN  jail a: storage s:/e (nfs4) " + want
+		}
+		assert.Contains(t, found[0], want)
 	}
 	assert.Equal(t, "latency unknown", describeLatency(storage.Latency{}))
 	assert.Equal(t, "9 lstat in 10.12ms, median 2.1µs", describeLatency(storage.Latency{Count: 9, Total: 10123456, Median: 2100 * time.Nanosecond}))

@@ -95,7 +95,8 @@ func TestOpenRefuses(t *testing.T) {
 		want   string // DIR stands for the directory
 	}{
 		"the owner": {func(_, path string) error { return os.Chown(path, alice, 0) },
-			"DIR/jail.squashfs: belongs to uid 5001 and not to root; run: chown root:root DIR/jail.squashfs"},
+			"DIR/jail.squashfs: belongs to uid 5001, a user, and not to root; the user may have it open; replace it by a copy: " +
+				"cp DIR/jail.squashfs DIR/jail.squashfs.new && mv -f DIR/jail.squashfs.new DIR/jail.squashfs"},
 		"others write": {func(_, path string) error { return os.Chmod(path, 0o666) },
 			"DIR/jail.squashfs: is writable by others (mode 0666); run: chmod go-w DIR/jail.squashfs"},
 		"a hard link to a user's file": {func(dir, path string) error {
@@ -107,7 +108,8 @@ func TestOpenRefuses(t *testing.T) {
 				return err
 			}
 			return os.Link(dir+"/theirs", path)
-		}, "DIR/jail.squashfs: belongs to uid 5001 and not to root; run: chown root:root DIR/jail.squashfs"},
+		}, "DIR/jail.squashfs: belongs to uid 5001, a user, and not to root; the user may have it open; replace it by a copy: " +
+			"cp DIR/jail.squashfs DIR/jail.squashfs.new && mv -f DIR/jail.squashfs.new DIR/jail.squashfs"},
 		"the directory": {func(dir, _ string) error { return os.Chmod(dir, 0o777) },
 			"DIR: is writable by others (mode 0777); run: chmod go-w DIR"},
 		"a user's link in a sticky directory": {func(dir, path string) error {
@@ -121,7 +123,7 @@ func TestOpenRefuses(t *testing.T) {
 				return err
 			}
 			return os.Chmod(dir, 0o777|os.ModeSticky)
-		}, "DIR/jail.squashfs: is a symbolic link of uid 5001 and not of root; run: chown -h root:root DIR/jail.squashfs"},
+		}, "DIR/jail.squashfs: is a symbolic link of uid 5001, a user, and not of root; write a path that leads through no user's link or directory"},
 		"a link into a user's directory": {func(dir, path string) error {
 			if err := os.Mkdir(dir+"/home", 0o755); err != nil {
 				return err
@@ -133,7 +135,7 @@ func TestOpenRefuses(t *testing.T) {
 				return err
 			}
 			return os.Symlink("home/v1", path)
-		}, "DIR/home: belongs to uid 5001 and not to root; run: chown root:root DIR/home"},
+		}, "DIR/home: belongs to uid 5001, a user, and not to root; do not take it from the user; choose a path whose directories all belong to root"},
 		"a pipe": {func(_, path string) error { os.Remove(path); return unix.Mkfifo(path, 0o644) },
 			"DIR/jail.squashfs: not a regular file"},
 		"a link in a circle": {func(_, path string) error { os.Remove(path); return os.Symlink("jail.squashfs", path) },

@@ -19,6 +19,8 @@ type SlurmConf struct {
 	Dir       string            // their directory
 	Plugins   []string          // PluginDir
 	Plugstack []SpankPlugin     // in Slurm's order
+	Files     []string          // plugstack.conf and those that it includes; the first need not exist
+	Comments  []SpankPlugin     // lines of these files that would name a plugin, but are comments
 	Ignored   []string          // lines of plugstack.conf that Slurm ignores, with file and line
 	Prologs   []string          // each Prolog of slurm.conf, which may be a pattern
 	Values    map[string]string // slurm.conf, with keys in lower case
@@ -73,6 +75,14 @@ func (s *SlurmConf) findPlugin(c *config.Config, name string) string {
 	return name
 }
 
+// Beside returns the path of a program of slurm.conf, which is relative to slurm.conf's directory.
+func (s *SlurmConf) Beside(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(s.Dir, path)
+}
+
 // GojailPlugins returns the lines of plugstack.conf that name gojail's plugin.
 func (s *SlurmConf) GojailPlugins() []SpankPlugin {
 	var list []SpankPlugin
@@ -122,6 +132,7 @@ const includeMax = 8
 // readPlugstack parses "required|optional PATH ARGUMENTS" and "include GLOB" as Slurm does: "#" begins a
 // comment, and a backslash has no special meaning (_plugin_stack_parse_line in spank.c).
 func (s *SlurmConf) readPlugstack(path string, depth int) {
+	s.Files = append(s.Files, path)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return
@@ -129,12 +140,15 @@ func (s *SlurmConf) readPlugstack(path string, depth int) {
 	number := 0
 	for line := range strings.Lines(string(text)) {
 		number++
-		line, _, _ = strings.Cut(line, "#")
+		line, comment, _ := strings.Cut(line, "#")
 		words := strings.Fields(line)
+		at := fmt.Sprintf("%s line %d", path, number)
 		if len(words) == 0 {
+			if words = strings.Fields(comment); len(words) > 1 && words[0] == "required" {
+				s.Comments = append(s.Comments, SpankPlugin{words[1], true, words[2:], at})
+			}
 			continue
 		}
-		at := fmt.Sprintf("%s line %d", path, number)
 		switch {
 		case len(words) > 1 && words[0] == "include":
 			files, _ := filepath.Glob(slurmconf.Beside(path, words[1]))

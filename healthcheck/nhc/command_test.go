@@ -67,7 +67,7 @@ var commandTable = []struct{ check, fault string }{
 	{"check_cmd_output DIR/nointerp", "?DIR/nointerp: its interpreter /nowhere/bash cannot be run"},
 	{"check_cmd_output DIR/bare", "?DIR/bare: its first line names no interpreter"},
 	{"check_cmd_output DIR/dos", "?DIR/dos: its lines end with carriage returns; run: sed -i 's/\\r$//' DIR/dos"},
-	{"check_cmd_output DIR/alice", "?DIR/alice: belongs to uid 1000 and not to root; run: chown root:root DIR/alice"},
+	{"check_cmd_output DIR/alice", "?DIR/alice: belongs to uid 1000, a user, and not to root; the user may have it open; replace it by a copy: cp DIR/alice DIR/alice.new && mv -f DIR/alice.new DIR/alice"},
 	{"check_cmd_output DIR/open", "?DIR/open: is writable by others (mode 0777); run: chmod go-w DIR/open"},
 	{"check_cmd_output DIR", "?DIR: not a regular file"},
 }

@@ -203,7 +203,7 @@ var assertions = []struct{ check, fault string }{
 	{"check_cmd_status -t 0 /usr/bin/sleep 1000", "/usr/bin/sleep did not end within 0s"},
 	{"check_cmd_status DIR/nothing", "?DIR/nothing: no such file or directory"},
 	{"check_cmd_status DIR", "?DIR: not a regular file"},
-	{"check_cmd_status DIR/script", "?DIR/script: belongs to uid 1000 and not to root; run: chown root:root DIR/script"},
+	{"check_cmd_status DIR/script", "?DIR/script: belongs to uid 1000, a user, and not to root; the user may have it open; replace it by a copy: cp DIR/script DIR/script.new && mv -f DIR/script.new DIR/script"},
 	{"check_net_ping -c 2 -W 1 -I eth0 good", ""},
 	{"check_net_ping good bad", "bad does not answer a ping"},
 	{"check_net_ping unresolved", "?ping cannot send to unresolved"},

@@ -34,6 +34,17 @@ func TestReadFile(t *testing.T) {
 			}
 			return oneline.Both(os.Chmod(dir, 0o777|os.ModeSticky), os.Lchown(path, 65534, 0))
 		}, path + ": is a symbolic link of uid 65534 and not of root; run: chown -h root:root " + path},
+		"a person's link": {func() error {
+			if err := relink(path, path+".d/file"); err != nil {
+				return err
+			}
+			return oneline.Both(os.Chmod(dir, 0o777|os.ModeSticky), os.Lchown(path, 5001, 0))
+		}, path + ": is a symbolic link of uid 5001, a user, and not of root; write a path that leads through no user's link or directory"},
+		"a person's file": {func() error { return os.Chown(path, 1000, 0) }, path + ": belongs to uid 1000, a user, and not to root; the user may have it open; " +
+			"replace it by a copy: cp " + path + " " + path + ".new && mv -f " + path + ".new " + path},
+		"a person's directory": {func() error { return os.Chown(dir, 5001, 0) }, dir + ": belongs to uid 5001, a user, and not to root; " +
+			"do not take it from the user; choose a path whose directories all belong to root"},
+		"a service's file": {func() error { return os.Chown(path, 999, 0) }, path + ": belongs to uid 999 and not to root; run: chown root:root " + path},
 		"group writes":     {func() error { return os.Chmod(path, 0o664) }, path + ": is writable by others (mode 0664); run: chmod go-w " + path},
 		"owner":            {func() error { return os.Chown(path, 65534, 0) }, path + ": belongs to uid 65534 and not to root; run: chown root:root " + path},
 		"open directory":   {func() error { return os.Chmod(dir, 0o777) }, dir + ": is writable by others (mode 0777); run: chmod go-w " + dir},
@@ -53,7 +64,7 @@ func TestReadFile(t *testing.T) {
 			require.NoError(t, os.RemoveAll(path))
 			require.NoError(t, os.RemoveAll(path+".d"))
 			require.NoError(t, os.WriteFile(path, []byte("text"), 0o644))
-			require.NoError(t, os.Chmod(dir, 0o755))
+			require.NoError(t, oneline.Both(os.Chown(dir, 0, 0), os.Chmod(dir, 0o755)))
 			require.NoError(t, test.change())
 			text, id, err := ReadFile(path, "the secret")
 			if test.want == "" {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"syscall"
 	"time"
@@ -38,7 +39,9 @@ is 1 if any line is FAIL.`,
   gojail check --quiet`,
 		Args: takeNoArgument("it checks all jails"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			flags := listNodeFlags(cmd)
 			print := func(f check.Finding) {
+				f.Remedy = ownCommand.ReplaceAllString(f.Remedy, "gojail "+flags+"$1")
 				if !quiet || f.Level != check.OK {
 					fmt.Fprintln(cmd.OutOrStdout(), f)
 				}
@@ -63,6 +66,19 @@ is 1 if any line is FAIL.`,
 	cmd.Flags().MarkHidden("child")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "omit the lines that are OK")
 	return cmd
+}
+
+// ownCommand is a command of gojail's about the node in a remedy.
+var ownCommand = regexp.MustCompile(`\bgojail (init|jail|ls|pool|reload|run|sweep|vf)\b`)
+
+// listNodeFlags returns the flags that said which node is checked, as the commands of remedies need them, with a blank after each.
+func listNodeFlags(cmd *cobra.Command) (flags string) {
+	for _, name := range []string{"config", "state", "node"} {
+		if f := cmd.Flag(name); f != nil && f.Changed {
+			flags += "--" + name + "=" + f.Value.String() + " "
+		}
+	}
+	return flags
 }
 
 // checkAll is the process that checks node and jails: it passes on each finding, and at the end an empty one.

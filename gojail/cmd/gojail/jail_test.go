@@ -89,8 +89,7 @@ func TestJailFromBuildToRemoval(t *testing.T) {
 	_, err := s.gojail("jail", "switch", "debian")
 	require.EqualError(t, err, store+" has no jail yet; build one with: gojail jail build debian --from SOURCE")
 	out, _ := s.gojail("check")
-	const remedy = "if its storage is mounted, make a version of it current: gojail jail build debian --from SOURCE, then gojail jail switch debian"
-	assert.Contains(t, strings.Join(strings.Fields(out), " "), remedy)
+	assert.Regexp(t, "; if its storage is mounted, make a version of it current: gojail --config=.* jail build debian --from SOURCE, then gojail .* jail switch debian\n", out)
 
 	out = s.must(t, "jail", "build", "debian", "--from", "dir:"+s.root)
 	list, current := s.versions(t)
@@ -111,7 +110,7 @@ func TestJailFromBuildToRemoval(t *testing.T) {
 	assert.Equal(t, "version "+list[0]+" of jail debian is as it was built\n", s.must(t, "jail", "verify", "debian"))
 
 	out, _ = s.gojail("check")
-	assert.NotContains(t, strings.Join(strings.Fields(out), " "), remedy)
+	assert.NotContains(t, strings.Join(strings.Fields(out), " "), "make a version of it current")
 	leases, err := os.ReadDir(filepath.Join(store, ".nodes"))
 	require.NoError(t, err)
 	assert.Empty(t, leases, "check tells the store nothing")

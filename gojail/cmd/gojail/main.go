@@ -124,7 +124,7 @@ func (n *localNode) fillDefaults(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	if cmd.Flags().Changed("config") { // some commands can do without the default file
+	if n.Config != contract.DefaultConfig { // some commands can do without the default file
 		if _, err := n.loadConfig(); errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -301,7 +301,7 @@ func TestCheckNetwork(t *testing.T) {
 	assert.Contains(t, found, `OK    network: DIR/network.toml: policies: 1, rails: 1, pools: 1; default: none
 WARN  network: DIR/network.toml: line 11: without [control], a job with a network cannot reach slurmctld: srun fails inside it
 `)
-	assert.Contains(t, found, "FAIL  network: VFs: 13 settings differ from DIR/network.toml; the first: ens1f0 (0000:86:00.0): drivers bind: 1 -> 0; gojail vf apply\n")
+	assert.Contains(t, found, "FAIL  network: VFs: 13 settings differ from DIR/network.toml; the first: ens1f0 (0000:86:00.0): drivers bind: 1 -> 0; gojail --config=DIR/gojail.toml --state=DIR/state-n1 --node=n1 vf apply\n")
 	assert.Contains(t, found, `FAIL  network: pool "left": cannot stat DIR/leases: no such file or directory; mount its file system, or create it once for all nodes: mkdir -m 700 DIR/leases`+"\n")
 	assert.NoDirExists(t, s.dir+"/leases")
 
@@ -317,7 +317,7 @@ WARN  network: DIR/network.toml: line 11: without [control], a job with a networ
 	assert.NotContains(t, found, "FAIL")
 
 	s.damageJournal(t, left.VFAddress(1))
-	assert.Regexp(t, "WARN  network: VF 0000:86:01.1 is quarantined: .*; run: gojail sweep, which retries; or repair the VF by hand and run: gojail vf lift 0000:86:01.1\n", s.listNetworkFindings(t))
+	assert.Regexp(t, "WARN  network: VF 0000:86:01.1 is quarantined: .*; run: gojail .* sweep, which retries; or repair the VF by hand and run: gojail .* vf lift 0000:86:01.1\n", s.listNetworkFindings(t))
 }
 
 func TestCheckOfAWrongNetwork(t *testing.T) {
