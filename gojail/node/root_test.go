@@ -41,10 +41,10 @@ func TestOpenJailThroughLinks(t *testing.T) {
 		"current":         "",
 		"roots/dir/jail":  "",
 		"users/jail":      "",
-		"users/own":       "/users/own: is a symbolic link of uid 1000 and not of root",
-		"users/roots":     "/users: belongs to uid 1000 and not to root",
-		"roots/users/own": "/users/own: is a symbolic link of uid 1000 and not of root",
-		"given":           "/given: is a symbolic link of uid 1000 and not of root",
+		"users/own":       "/users/own: is a symbolic link of uid 1000, a user, and not of root",
+		"users/roots":     "/users: belongs to uid 1000, a user, and not to root",
+		"roots/users/own": "/users/own: is a symbolic link of uid 1000, a user, and not of root",
+		"given":           "/given: is a symbolic link of uid 1000, a user, and not of root",
 	} {
 		root, err := OpenJail(&config.Jail{Name: "a", Root: dir + "/" + path})
 		if refused == "" {

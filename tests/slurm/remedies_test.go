@@ -52,6 +52,11 @@ func listFaults(c *harness.Cluster, machine []string) (lines []string) {
 	return lines
 }
 
+// withoutFlags removes the flags with which a remedy names a node of this cluster.
+func withoutFlags(text string) string {
+	return strings.ReplaceAll(text, "--state=/run/gojail/n1 --node=n1 ", "")
+}
+
 // TestRemedies makes a mistake, requires that gojail check names it where a user's job fails, does what the line says, word for word, until no line
 // is left, and requires that the job works.
 func TestRemedies(t *testing.T) {

@@ -108,7 +108,7 @@ func TestRootWithoutTheTaskProlog(t *testing.T) {
 	t.Cleanup(func() { assert.Zero(t, c.Gojail("n1", "reload", "busybox").Code) })
 	r := c.Gojail("n1", "init", "busybox")
 	require.Zero(t, r.Code, r)
-	found := c.Gojail("n1", "check").Stdout
+	found := withoutFlags(c.Gojail("n1", "check").Stdout)
 	const remedy = "; install it there, or add it to host = of the jail and run gojail init\n"
 	assert.Contains(t, found, "FAIL  jail busybox: TaskProlog of slurm.conf, /etc/slurm/task_prolog, is missing in /srv/jails/busybox: every step fails"+remedy)
 	assert.Contains(t, found, "WARN  jail busybox: TaskEpilog of slurm.conf, /etc/slurm/task_epilog, is missing in /srv/jails/busybox and does not run"+remedy)
@@ -124,7 +124,7 @@ func TestRootWithoutWhatSlurmNeeds(t *testing.T) {
 	t.Cleanup(func() { assert.Zero(t, c.Gojail("n1", "reload", "busybox").Code) })
 	r := c.Gojail("n1", "init", "busybox")
 	require.Zero(t, r.Code, r)
-	found := c.Gojail("n1", "check").Stdout
+	found := withoutFlags(c.Gojail("n1", "check").Stdout)
 	assert.NotContains(t, found, "FAIL  jail busybox")
 	assert.Regexp(t, `WARN  jail busybox: /srv/jails/busybox has no /lib\S+, the dynamic linker of the node's Slurm: .*; install glibc there, or write slurm = false`, found)
 	requireOutput(t, "5001", c.Run(harness.Alice, "srun", "-Q", "-wn1", "-n1", "--chdir=/tmp", "--jail=busybox", "id", "-u"))
