@@ -103,7 +103,7 @@ func (r *round) startJail(table storage.Table, j *config.Jail, isNeeded func(*co
 func (r *round) checkInBackground(c *jailCheck, isNeeded func(*config.Jail, *probe) bool) {
 	defer close(c.findings)
 	for _, w := range c.waits {
-		<-w.done
+		w.wait()
 	}
 	r.free <- struct{}{}
 	defer func() { <-r.free }()

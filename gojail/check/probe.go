@@ -3,41 +3,43 @@
 package check
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/deadline"
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/storage"
 )
 
 // probe asks the storage of a path: a look-up, and if it is the first probe of a mount a request past the caches.
 type probe struct {
-	path string
-	walk *storage.Walk
-	done chan struct{} // closed when the storage has answered
-	id   string        // device and inode that the path leads to
-	err  error
+	path   string
+	walk   *storage.Walk
+	answer *deadline.Pending[error] // returns the probe's err when the storage has answered
+	id     string                   // device and inode that the path leads to
+	err    error
 }
 
 // startProbe starts a probe of a path on mount m, or on none (nil), in a goroutine of its own: a system call on silent storage
 // never returns. leader is the probe that asks the server of m, or nil if this one does.
 func startProbe(table storage.Table, path string, m *storage.Mount, leader *probe) *probe {
-	p := &probe{path: path, walk: storage.NewWalk(table), done: make(chan struct{})}
+	p := &probe{path: path, walk: storage.NewWalk(table)}
 	if m != nil {
 		p.walk.MoveTo(m.Point)
 	}
-	go func() {
-		defer close(p.done)
+	p.answer = deadline.Start(func() error {
 		if leader != nil {
-			<-leader.done // so that this look-up has the attributes that the leader gets
+			leader.wait() // so that this look-up has the attributes that the leader gets
 			m = nil
 		}
 		if p.id, p.err = p.identify(m); p.err != nil {
 			p.err = oneline.Errno(p.err)
 		}
-	}()
+		return p.err
+	})
 	return p
 }
 
@@ -66,20 +68,12 @@ func (p *probe) identify(m *storage.Mount) (string, error) {
 
 // hasAnswered reports whether the storage answers by the given time.
 func (p *probe) hasAnswered(until time.Time) bool {
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	select {
-	case <-p.done:
-		return true
-	case <-timer.C:
-	}
-	select { // if both are ready, select chooses at random
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
+	_, inTime := p.answer.AwaitFor(time.Until(until))
+	return inTime
 }
+
+// wait waits until the storage answers.
+func (p *probe) wait() { p.answer.Await(context.Background()) }
 
 // storageName names the storage for messages, with a space after it, or returns "".
 func (p *probe) storageName() string {

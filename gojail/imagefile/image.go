@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/deadline"
 	"github.com/gojail/gojail/internal/fscontext"
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/trusted"
@@ -69,24 +70,17 @@ const statTime = time.Second
 // statInTime returns the status of a file, if its storage answers. A directory whose storage does not answer
 // is not on the way to an image that was just opened: the jail of the image must not wait for it.
 func statInTime(path string) (st unix.Stat_t, known bool) {
-	done := make(chan *unix.Stat_t, 1)
-	go func() {
+	found, inTime := deadline.CallFor(statTime, func() *unix.Stat_t {
 		var st unix.Stat_t
 		if unix.Stat(path, &st) != nil {
-			close(done)
-			return
+			return nil
 		}
-		done <- &st
-	}()
-	select {
-	case found := <-done:
-		if found == nil {
-			return st, false
-		}
-		return *found, true
-	case <-time.After(statTime):
+		return &st
+	})
+	if !inTime || found == nil {
 		return st, false
 	}
+	return *found, true
 }
 
 // Close closes the file. A mount of the image keeps it.

@@ -16,6 +16,7 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/gojail/store"
+	"github.com/gojail/gojail/internal/deadline"
 	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/statefile"
 )
@@ -48,20 +49,20 @@ func refreshUntil(ctx context.Context, s *state.State, c *config.Config, must bo
 	if c.Store == "" {
 		return nil
 	}
-	done := make(chan error, 1)
-	go func() { done <- refresh(ctx, s, c, must, patience) }()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
+	err, inTime := deadline.Call(ctx, func() error { return refresh(ctx, s, c, must, patience) })
+	if !inTime || errors.Is(err, filelock.ErrBusy) { // the process that holds the lock waits for the store
 		return fmt.Errorf("cannot write the lease of this node: the store %s does not answer in time", c.Store)
 	}
+	return err
 }
 
 func refresh(ctx context.Context, s *state.State, c *config.Config, must bool, patience time.Duration) error {
 	path := filepath.Join(s.Path(), lockFile)
 	lock, err := filelock.Wait(ctx, path)
-	if err != nil {
+	switch {
+	case errors.Is(err, filelock.ErrBusy):
+		return err
+	case err != nil:
 		return filelock.Explain(path, err)
 	}
 	defer lock.Close()

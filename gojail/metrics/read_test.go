@@ -166,9 +166,7 @@ func TestNamesOfUsers(t *testing.T) {
 	assert.Equal(t, "7", names.name(7))
 
 	silent := newUsers()
-	over := make(chan time.Time, 1)
-	over <- time.Now()
-	silent.until = over
+	silent.until = time.Now()
 	hang := make(chan struct{})
 	t.Cleanup(func() { close(hang) })
 	silent.lookup = func(string) (string, error) { <-hang; return "late", nil }

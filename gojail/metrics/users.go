@@ -6,6 +6,8 @@ import (
 	"os/user"
 	"strconv"
 	"time"
+
+	"github.com/gojail/gojail/internal/deadline"
 )
 
 // usersPatience is the time for all names of users together: a name service may hang.
@@ -15,12 +17,12 @@ const usersPatience = 2 * time.Second
 type users struct {
 	lookup func(uid string) (string, error)
 	known  map[uint32]string
-	until  <-chan time.Time
+	until  time.Time
 }
 
 // newUsers returns users that ask the node's name service (nsswitch.conf(5)).
 func newUsers() *users {
-	return &users{known: map[uint32]string{}, until: time.After(usersPatience), lookup: func(uid string) (string, error) {
+	return &users{known: map[uint32]string{}, until: time.Now().Add(usersPatience), lookup: func(uid string) (string, error) {
 		u, err := user.LookupId(uid)
 		if err != nil {
 			return "", err
@@ -34,21 +36,16 @@ func (u *users) name(uid uint32) string {
 		return name
 	}
 	number := strconv.FormatUint(uint64(uid), 10)
-	answer := make(chan string, 1) // a call that hangs ends with this process
-	go func() {
+	name, inTime := deadline.CallFor(time.Until(u.until), func() string {
 		name, err := u.lookup(number)
-		if err != nil || name == "" {
-			name = number
+		if err != nil {
+			return ""
 		}
-		answer <- name
-	}()
-	select {
-	case u.known[uid] = <-answer:
-	case <-u.until:
-		u.known[uid] = number
-		late := make(chan time.Time)
-		close(late) // the others have no time left
-		u.until = late
+		return name
+	})
+	if !inTime || name == "" {
+		name = number
 	}
-	return u.known[uid]
+	u.known[uid] = name
+	return name
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/gojail/gojail/internal/command"
+	"github.com/gojail/gojail/internal/deadline"
 )
 
 // Host is this node.
@@ -59,17 +60,14 @@ func lookUpAccount(ctx context.Context, database string, id uint32) (name string
 		name string
 		err  error
 	}
-	answered := make(chan answer, 1)
-	go func() {
-		name, err := lookUp(database, strconv.FormatUint(uint64(id), 10))
-		answered <- answer{name, err}
-	}()
-	select {
-	case a := <-answered:
-		return a.name, a.err
-	case <-ctx.Done():
+	a, inTime := deadline.Call(ctx, func() (a answer) {
+		a.name, a.err = lookUp(database, strconv.FormatUint(uint64(id), 10))
+		return a
+	})
+	if !inTime {
 		return "", errors.New("it does not answer in time")
 	}
+	return a.name, a.err
 }
 
 func lookUp(database, id string) (string, error) {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/internal/deadline"
 	"github.com/gojail/gojail/internal/procfs"
 )
 
@@ -183,19 +184,18 @@ func trimPath(err error) error {
 func probeFileSystems(ctx context.Context, s *check.Settings, probe func(check.FileSystem, *problems)) (f check.Finding, failed []string) {
 	ctx, cancel := context.WithTimeout(ctx, storagePatience)
 	defer cancel()
-	answers := make([]chan *problems, len(listFileSystems(s)))
-	for i, fs := range listFileSystems(s) {
-		answers[i] = make(chan *problems, 1)
-		go func() {
+	var answers []*deadline.Pending[*problems]
+	for _, fs := range listFileSystems(s) {
+		answers = append(answers, deadline.Start(func() *problems {
 			p := &problems{}
 			probe(fs, p)
-			answers[i] <- p
-		}()
+			return p
+		}))
 	}
 	var all problems
 	for i, fs := range listFileSystems(s) {
 		before := len(all.fail)
-		if p, ok := awaitProblems(ctx, answers[i]); ok {
+		if p, ok := answers[i].Await(ctx); ok {
 			all.addAll(p)
 		} else {
 			all.addFailure("%s does not answer", fs.Path)

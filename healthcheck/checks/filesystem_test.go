@@ -188,20 +188,6 @@ func TestHangingStorageIsNamed(t *testing.T) {
 	assert.Contains(t, failed, "/hung")
 }
 
-// A result that has arrived counts, even if the time is up because of another file system.
-func TestAnAnswerThatIsThereCounts(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	for range 20 {
-		answer := make(chan *problems, 1)
-		answer <- &problems{}
-		_, ok := awaitProblems(ctx, answer)
-		assert.True(t, ok)
-	}
-	_, ok := awaitProblems(ctx, make(chan *problems))
-	assert.False(t, ok)
-}
-
 // A file system that was full is good again only when its usage is some points below the limit.
 func TestFullUntilThereIsRoom(t *testing.T) {
 	h, s := testHost(t), config.DefaultSettings()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/nhc"
+	"github.com/gojail/gojail/internal/deadline"
 	"github.com/gojail/gojail/internal/trusted"
 )
 
@@ -63,20 +64,18 @@ func newNHCCheck(domain nhc.Domain) checkFunc {
 		system := newNHCSystem(h, s)
 		var p problems
 		var state nhcState
-		answers := map[int]chan *problems{}
+		answers := map[int]*deadline.Pending[*problems]{}
 		for i, l := range lines {
 			if l.Problem == "" && !l.Setting && l.Domain == domain {
-				answer := make(chan *problems, 1)
-				answers[i] = answer
 				state.Drains = state.Drains || !l.NonFatal
-				go func() { answer <- checkNHCLine(ctx, &l, system) }()
+				answers[i] = deadline.Start(func() *problems { return checkNHCLine(ctx, &l, system) })
 			}
 		}
 		for i, l := range lines {
 			if answers[i] == nil {
 				continue
 			}
-			if one, ok := awaitProblems(ctx, answers[i]); ok {
+			if one, ok := answers[i].Await(ctx); ok {
 				p.addAll(one)
 			} else {
 				judgeMissingAnswer(&p, &l, domain)

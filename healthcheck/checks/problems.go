@@ -3,7 +3,6 @@
 package checks
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,21 +39,6 @@ func (p *problems) addUnknown(format string, args ...any) {
 // addNote adds a detail.
 func (p *problems) addNote(format string, args ...any) {
 	p.detail = append(p.detail, oneline.Printable(fmt.Sprintf(format, args...)))
-}
-
-// awaitProblems returns the result of a background check, or false if ctx ends first.
-func awaitProblems(ctx context.Context, from <-chan *problems) (found *problems, ok bool) {
-	select {
-	case found = <-from:
-		return found, true
-	case <-ctx.Done():
-	}
-	select { // if both are ready, select chooses at random
-	case found = <-from:
-		return found, true
-	default:
-		return nil, false
-	}
 }
 
 // addAll adds the problems of another collection.

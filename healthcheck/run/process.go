@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/deadline"
 	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/output"
 )
@@ -41,7 +42,7 @@ type process struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	out   io.ReadCloser
-	ended chan error // receives the result of waiting, once
+	ended *deadline.Pending[error] // returns the result of waiting
 }
 
 // startProcess starts a program with the environment buildEnvironment(env). The program is
@@ -54,7 +55,7 @@ func startProcess(lock *os.File, argv, env []string) (*process, error) {
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{lock}
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
-	p := &process{cmd: cmd, ended: make(chan error, 1)}
+	p := &process{cmd: cmd}
 	var err error
 	if p.out, err = cmd.StdoutPipe(); err == nil {
 		p.in, err = cmd.StdinPipe()
@@ -63,21 +64,22 @@ func startProcess(lock *os.File, argv, env []string) (*process, error) {
 		return nil, err
 	}
 	started := make(chan error)
-	go func() {
+	p.ended = deadline.Start(func() error {
 		// The kernel sends Pdeathsig when the thread that started the program ends, prctl(2).
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		started <- err
-		if err == nil {
-			// cmd.Wait is not used, since it closes the pipe before all of it is read.
-			state, err := cmd.Process.Wait()
-			if err == nil && !state.Success() {
-				err = &exec.ExitError{ProcessState: state}
-			}
-			p.ended <- err
+		if err != nil {
+			return err
 		}
-	}()
+		// cmd.Wait is not used, since it closes the pipe before all of it is read.
+		state, err := cmd.Process.Wait()
+		if err == nil && !state.Success() {
+			err = &exec.ExitError{ProcessState: state}
+		}
+		return err
+	})
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", argv[0], err)
 	}
@@ -127,27 +129,22 @@ const exitWait = time.Second
 func (p *process) kill() bool {
 	defer p.out.Close()
 	defer p.in.Close()
-	select {
-	case err := <-p.ended:
-		p.ended <- err
+	if !errors.Is(p.wait(0), errStuck) {
 		return true
-	default:
-		_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL)
-		return !errors.Is(p.wait(lastWait), errStuck)
 	}
+	_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL)
+	return !errors.Is(p.wait(lastWait), errStuck)
 }
 
 var errStuck = errors.New("it is stuck in the kernel")
 
 // wait waits for the program to end, for that long at most.
 func (p *process) wait(limit time.Duration) error {
-	select {
-	case err := <-p.ended:
-		p.ended <- err
-		return err
-	case <-time.After(limit):
+	err, inTime := p.ended.AwaitFor(limit)
+	if !inTime {
 		return errStuck
 	}
+	return err
 }
 
 // runProgram runs a program in the process group of this child; the program inherits the lock.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/internal/deadline"
 )
 
 // Runner runs the checks of a node.
@@ -75,20 +76,17 @@ func (r *Runner) runsInProcess(check check.Check) bool {
 func (r *Runner) runInProcess(ctx context.Context, place int) answer {
 	row := r.Checks[place]
 	start := time.Now()
-	done := make(chan check.Finding, 1)
 	ctx, cancel := context.WithTimeout(ctx, row.Timeout)
 	defer cancel()
-	go func() {
+	f, inTime := deadline.Call(ctx, func() check.Finding {
 		host := r.Host
 		host.State = r.States[row.Name]
-		done <- runCheck(ctx, row, &host)
-	}()
-	select {
-	case f := <-done:
-		return answer{place, f, time.Since(start)}
-	case <-ctx.Done():
-		return answer{place, check.NewFinding(check.Unknown, "not finished in time"), time.Since(start)}
+		return runCheck(ctx, row, &host)
+	})
+	if !inTime {
+		f = check.NewFinding(check.Unknown, "not finished in time")
 	}
+	return answer{place, f, time.Since(start)}
 }
 
 // runCheck runs a check; a panic in one check does not affect the others.

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/deadline"
 	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/output"
 )
@@ -67,8 +68,7 @@ func Run(ctx context.Context, c Command) (string, error) {
 	if c.Stdout != nil {
 		cmd.Stdout = c.Stdout
 	}
-	ended := make(chan error, 1)
-	go func() {
+	ended := deadline.Start(func() error {
 		// The kernel sends Pdeathsig when the thread that started the command ends (prctl(2)).
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -77,9 +77,12 @@ func Run(ctx context.Context, c Command) (string, error) {
 		if err == nil {
 			err = cmd.Wait()
 		}
-		ended <- err
-	}()
-	err := awaitEnd(ctx, ended)
+		return err
+	})
+	err, inTime := ended.Await(ctx)
+	if !inTime {
+		ended.AwaitFor(lastWait)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return "", &lateError{c.Path}
@@ -106,21 +109,6 @@ func killGroup(pid int) error {
 		return os.ErrProcessDone
 	}
 	return err
-}
-
-// awaitEnd waits for the end of a command, after the end of ctx only a moment.
-func awaitEnd(ctx context.Context, ended <-chan error) error {
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	select {
-	case err := <-ended:
-		return err
-	case <-time.After(lastWait):
-		return ctx.Err()
-	}
 }
 
 // lateError reports a command that did not end in time.

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/deadline"
 	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/trusted"
 	"github.com/gojail/gojail/netsetup/config"
@@ -139,20 +140,12 @@ func waitForAnswer[T any](ctx context.Context, s *shared, what string, f func() 
 		value T
 		err   error
 	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := f()
-		done <- result{value, err}
-	}()
-	var r result
-	select {
-	case r = <-done:
-	case <-ctx.Done():
-		select {
-		case r = <-done:
-		default:
-			r.err = fmt.Errorf("%s does not answer in time; check its file server", s.root)
-		}
+	r, inTime := deadline.Call(ctx, func() (r result) {
+		r.value, r.err = f()
+		return r
+	})
+	if !inTime {
+		r.err = fmt.Errorf("%s does not answer in time; check its file server", s.root)
 	}
 	if r.err != nil {
 		return r.value, fmt.Errorf("pool %s: cannot %s: %w%s", s.name, what, r.err, advise(r.err))

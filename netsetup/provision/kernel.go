@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gojail/gojail/internal/deadline"
 	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/link"
 )
@@ -86,16 +87,12 @@ func AddAltNames(inv *inventory.Inventory, ns *link.Namespace) error {
 
 // write writes to a file of sysfs, and fails with errHangs after the timeout.
 func (k *Kernel) write(path, text string) error {
-	done := make(chan error, 1)
-	go func() { done <- k.Write(path, text) }()
-	timer := time.NewTimer(k.Patience)
-	defer timer.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-timer.C:
-		return fmt.Errorf("write %q to %s %w after %v; see dmesg, and reset the card or power-cycle the node", text, path, errHangs, k.Patience)
+	err, inTime := deadline.CallFor(k.Patience, func() error { return k.Write(path, text) })
+	if !inTime {
+		return fmt.Errorf("write %q to %s %w after %v; see dmesg, and reset the card or power-cycle the node",
+			text, path, errHangs, k.Patience)
 	}
+	return err
 }
 
 // waitUntil polls until so returns true, and fails after the timeout.

@@ -14,6 +14,7 @@ import (
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/state"
+	"github.com/gojail/gojail/internal/deadline"
 	"github.com/gojail/gojail/internal/trusted"
 	netconfig "github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/job"
@@ -93,25 +94,19 @@ func (r *request) describeNetUse(s *state.State, id string) string {
 	if !job.HasNetwork(r.words["state"], id) {
 		return ""
 	}
-	answer := make(chan string, 1)
-	go func() { // what hangs ends with this process
-		defer close(answer)
+	text, _ := deadline.CallFor(countersPatience, func() string {
 		namespace, err := s.OpenNetwork(id)
 		if err != nil {
-			return
+			return ""
 		}
 		defer namespace.Close()
 		text, err := job.DescribeUse(r.words["state"], id, filepath.Join(s.JobDir(id), contract.NetCountersFile), namespace)
-		if err == nil {
-			answer <- text
+		if err != nil {
+			return ""
 		}
-	}()
-	select {
-	case text := <-answer:
 		return text
-	case <-time.After(countersPatience):
-		return ""
-	}
+	})
+	return text
 }
 
 // releaseNet releases a job's VFs. What fails here is tried again at the ends of later jobs, and by the sweep.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/gojail/check"
+	"github.com/gojail/gojail/internal/deadline"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/pool"
 	"github.com/gojail/gojail/netsetup/provision"
@@ -135,20 +136,17 @@ func (c networkCheck) checkPool(cfg *config.Config, p *config.Pool) {
 		c.addFinding(check.OK, "", "pool %q: %d addresses of %s are this node's", p.Name, p.PerNode, p.Subnet)
 		return
 	}
-	answer := make(chan error, 1) // a goroutine on a directory that hangs is never joined
-	go func() {
+	err, inTime := deadline.CallFor(storageTimeout, func() error {
 		_, err := pool.CheckDirectory(p.Directory)
-		answer <- err
-	}()
-	select {
-	case err := <-answer:
-		if err != nil {
-			c.addFinding(check.Fail, "", "pool %q: %v", p.Name, err)
-			return
-		}
-		c.addFinding(check.OK, "", "pool %q: %s exists and only root can write to it", p.Name, p.Directory)
-	case <-time.After(storageTimeout):
+		return err
+	})
+	switch {
+	case !inTime:
 		c.addFinding(check.Fail, "check its file server", "pool %q: %s did not respond within %v", p.Name, p.Directory, storageTimeout)
+	case err != nil:
+		c.addFinding(check.Fail, "", "pool %q: %v", p.Name, err)
+	default:
+		c.addFinding(check.OK, "", "pool %q: %s exists and only root can write to it", p.Name, p.Directory)
 	}
 }
 

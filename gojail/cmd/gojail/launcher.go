@@ -17,6 +17,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/internal/deadline"
 	"github.com/gojail/gojail/internal/oneline"
 )
 
@@ -54,15 +55,7 @@ const launcherPatience = 2 * time.Second
 
 // waitBriefly waits for the end of a process, but not for one that hangs in storage.
 func waitBriefly(wait func() error) {
-	done := make(chan struct{})
-	go func() {
-		wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(launcherPatience):
-	}
+	deadline.CallFor(launcherPatience, wait)
 }
 
 // buildSandbox starts gojail-launcher to build a sandbox, as slurmstepd does for a job.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/deadline"
 )
 
 // The process that slurmd waits for only supervises: it starts this program again for the run,
@@ -56,14 +58,14 @@ var errCrashed = errors.New("the run crashed; please report it")
 // supervisedRun is a run with its files and its socket.
 type supervisedRun struct {
 	cmd      *exec.Cmd
-	out, err *os.File      // its output
-	control  *os.File      // socket to the run
-	ended    chan struct{} // closed after waitpid
+	out, err *os.File                 // its output
+	control  *os.File                 // socket to the run
+	ended    *deadline.Pending[error] // returns after waitpid
 }
 
 // startRun starts the run, which is killed when this process ends.
 func startRun(args []string) (*supervisedRun, error) {
-	r := &supervisedRun{cmd: exec.Command("/proc/self/exe", args...), ended: make(chan struct{})}
+	r := &supervisedRun{cmd: exec.Command("/proc/self/exe", args...)}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a socket for the run: %w", err)
@@ -82,15 +84,15 @@ func startRun(args []string) (*supervisedRun, error) {
 	r.cmd.Stdout, r.cmd.Stderr, r.cmd.ExtraFiles = r.out, r.err, []*os.File{childEnd}
 	r.cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 	started := make(chan error, 1)
-	go func() {
+	r.ended = deadline.Start(func() error {
 		runtime.LockOSThread() // the kernel sends Pdeathsig when this thread ends, prctl(2)
 		err := r.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = r.cmd.Wait()
-			close(r.ended)
+			err = r.cmd.Wait()
 		}
-	}()
+		return err
+	})
 	select {
 	case err = <-started:
 	case <-time.After(startTime): // the program is still being loaded from its disk
@@ -145,16 +147,11 @@ func (r *supervisedRun) receiveMessages(to chan<- message) {
 
 // killRun kills the run, and waits briefly for it to end.
 func (r *supervisedRun) killRun() {
-	select {
-	case <-r.ended:
+	if _, ended := r.ended.AwaitFor(0); ended {
 		return
-	default:
 	}
 	_ = unix.Kill(-r.cmd.Process.Pid, unix.SIGKILL)
-	select {
-	case <-r.ended:
-	case <-time.After(endTime):
-	}
+	r.ended.AwaitFor(endTime)
 }
 
 // message is a message from the run to its supervisor.
