@@ -4,6 +4,7 @@ package check
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,8 +34,8 @@ func (c *checker) readSlurmdsConf() node.SlurmConf {
 }
 
 // isFetchingConf reports whether a slurmd runs with --conf-server.
-func isFetchingConf(pid string) bool {
-	text, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+func isFetchingConf(pid int) bool {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return slices.ContainsFunc(bytes.Split(text, []byte{0}), func(word []byte) bool {
 		return bytes.Equal(word, []byte("--conf-server")) || bytes.HasPrefix(word, []byte("--conf-server="))
 	})

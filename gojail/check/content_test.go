@@ -231,14 +231,14 @@ func TestTreeWithoutEnd(t *testing.T) {
 func TestCheckReadsNoProcessOfAUser(t *testing.T) {
 	n := newGoodNode(t)
 	const name = "gojail-notaname" // 15 bytes
-	var pids []string
+	var pids []int
 	for _, uid := range []uint32{0, 65534} {
 		cmd := exec.Command(filepath.Join(n.dir, name), "60")
 		require.NoError(t, exec.Command("cp", "--remove-destination", "/bin/sleep", cmd.Path).Run())
 		cmd.SysProcAttr = &unix.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 		require.NoError(t, cmd.Start())
 		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-		pids = append(pids, fmt.Sprint(cmd.Process.Pid))
+		pids = append(pids, cmd.Process.Pid)
 	}
 	assert.Equal(t, pids[:1], findProcesses(name))
 }

@@ -4,6 +4,7 @@ package check
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,11 +52,11 @@ func (c *checker) checkSlurm() {
 
 // checkChroot reports a slurmd in a chroot: setns(2) changes to the root of the mount namespace, which
 // differs from slurmd's root then.
-func (c *checker) checkChroot(slurmds []string) {
+func (c *checker) checkChroot(slurmds []int) {
 	for _, pid := range slurmds {
-		if root, err := os.Readlink("/proc/" + pid + "/root"); err == nil && root != "/" {
+		if root, err := os.Readlink(fmt.Sprintf("/proc/%d/root", pid)); err == nil && root != "/" {
 			c.fail("slurmd", "start it without chroot(8), in a mount namespace with that root",
-				"process %s runs in the chroot %s, where no step gets a jail", pid, root)
+				"process %d runs in the chroot %s, where no step gets a jail", pid, root)
 		}
 	}
 }
@@ -137,7 +138,7 @@ func (c *checker) checkMunge(conf node.SlurmConf) {
 }
 
 // checkLatency warns about settings outside gojail that delay each launch.
-func (c *checker) checkLatency(conf node.SlurmConf, slurmds []string) {
+func (c *checker) checkLatency(conf node.SlurmConf, slurmds []int) {
 	if hasExternStep(conf) {
 		c.warn("latency", "remove it from slurm.conf if you need neither pam_slurm_adopt nor X11",
 			"PrologFlags=%s costs each job about 100 ms", conf.Values["prologflags"])
@@ -163,22 +164,15 @@ func hasExternStep(conf node.SlurmConf) bool {
 }
 
 // hasHwlocPath reports whether a process has HWLOC_PLUGINS_PATH in its environment.
-func hasHwlocPath(pid string) bool {
-	text, _ := os.ReadFile("/proc/" + pid + "/environ")
+func hasHwlocPath(pid int) bool {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	return bytes.HasPrefix(text, []byte("HWLOC_PLUGINS_PATH=")) || bytes.Contains(text, []byte("\x00HWLOC_PLUGINS_PATH="))
 }
 
 // findProcesses returns the pids of root's processes with that name (/proc/PID/comm). A user's process
 // may have any name, and its memory may lie on a file system that never answers, so that reading its
 // environment hangs.
-func findProcesses(name string) []string {
-	var pids []string
-	paths, _ := filepath.Glob("/proc/[0-9]*/comm")
-	for _, path := range paths {
-		pid := filepath.Base(filepath.Dir(path))
-		if text, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(text)) == name && procfs.IsRoots(pid) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+func findProcesses(name string) []int {
+	pids, _ := procfs.ListNumbers("/proc")
+	return slices.DeleteFunc(pids, func(pid int) bool { return procfs.ReadName("/proc", pid) != name || !procfs.IsRoots(pid) })
 }

@@ -173,9 +173,9 @@ func (c *checker) findUsersProcess() string {
 		proc = "/proc"
 	}
 	own := []uint64{nobody, uint64(c.findSlurmUID(node.ReadSlurmConf(c.config)))}
-	paths, _ := filepath.Glob(filepath.Join(proc, "[0-9]*", "status"))
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
+	pids, _ := procfs.ListNumbers(proc)
+	for _, pid := range pids {
+		text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "status"))
 		if err != nil {
 			continue // it has ended
 		}
@@ -185,7 +185,7 @@ func (c *checker) findUsersProcess() string {
 			uid, err := strconv.ParseUint(id, 10, 32)
 			if err == nil && uid >= firstUID && !slices.Contains(own, uid) {
 				name, _, _ := strings.Cut(strings.TrimPrefix(string(text), "Name:\t"), "\n")
-				return fmt.Sprintf("%s, process %s", name, filepath.Base(filepath.Dir(path)))
+				return fmt.Sprintf("%s, process %d", name, pid)
 			}
 		}
 	}

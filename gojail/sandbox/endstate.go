@@ -4,9 +4,6 @@ package sandbox
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,16 +35,10 @@ func EndProcesses(s *state.State, until time.Time) error {
 
 // findProcesses returns the processes of gojail that work with a state directory and whose name is wanted.
 func findProcesses(s *state.State, wanted func(name string) bool) (list []state.Record) {
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		proc := filepath.Join("/proc", e.Name())
-		comm, _ := os.ReadFile(filepath.Join(proc, "comm"))
-		name := strings.TrimSuffix(string(comm), "\n")
-		if !wanted(name) || !procfs.IsRoots(e.Name()) || !isOfThisState(s, proc) {
+	pids, _ := procfs.ListNumbers("/proc")
+	for _, pid := range pids {
+		name := procfs.ReadName("/proc", pid)
+		if !wanted(name) || !procfs.IsRoots(pid) || !isOfThisState(s, pid) {
 			continue
 		}
 		if start, err := procfs.StartTime(pid); err == nil && start > 0 {

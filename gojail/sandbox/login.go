@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -66,13 +65,12 @@ func isMountedByUser(dir, uid string) bool {
 	// A mount's root is a path in its file system, whose own place on the node may be any directory above this one.
 	below := "/" + filepath.Base(filepath.Dir(dir)) + "/" + filepath.Base(dir) + "/"
 	own, _ := procfs.ReadNamespace(os.Getpid(), "mnt")
-	entries, _ := os.ReadDir("/proc")
-	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || !procfs.IsOf(e.Name(), uid) || procfs.LivesIn(pid, own) {
+	pids, _ := procfs.ListNumbers("/proc")
+	return slices.ContainsFunc(pids, func(pid int) bool {
+		if !procfs.IsOf(pid, uid) || procfs.LivesIn(pid, own) {
 			return false
 		}
-		mounts, _ := procfs.ReadMounts(filepath.Join("/proc", e.Name())) // none of a process that has ended
+		mounts, _ := procfs.ReadMounts(fmt.Sprintf("/proc/%d", pid)) // none of a process that has ended
 		return slices.ContainsFunc(mounts, func(m *mountinfo.Info) bool { return strings.Contains(m.Root+"/", below) })
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -145,21 +144,16 @@ func isAnswering(dir *os.File, name string) bool {
 // process can set the same title, so only root's processes count. The title of another process is not read: that
 // waits while a task of it is in mmap(2) of a file on storage that does not answer.
 func listStepdTitles() (map[string]string, error) {
-	entries, err := os.ReadDir("/proc")
+	pids, err := procfs.ListNumbers("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("cannot read /proc: %w", oneline.Cause(err))
 	}
 	titles := map[string]string{}
-	for _, e := range entries {
-		if name := e.Name(); name[0] < '1' || name[0] > '9' {
+	for _, pid := range pids {
+		if !strings.HasPrefix(procfs.ReadName("/proc", pid), "slurmstepd") || !procfs.IsRoots(pid) {
 			continue
 		}
-		proc := filepath.Join("/proc", e.Name())
-		comm, _ := os.ReadFile(filepath.Join(proc, "comm"))
-		if !bytes.HasPrefix(comm, []byte("slurmstepd")) || !procfs.IsRoots(e.Name()) {
-			continue
-		}
-		text, err := procfs.ReadTitle(filepath.Join(proc, "cmdline"))
+		text, err := procfs.ReadTitle(pid)
 		if err != nil {
 			continue // has ended
 		}

@@ -267,7 +267,7 @@ func TestSweepOfLogins(t *testing.T) {
 	orphan.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	require.NoError(t, orphan.Start())
 	t.Cleanup(func() { orphan.Process.Kill(); orphan.Wait() })
-	require.Eventually(t, func() bool { return procfs.IsOf(strconv.Itoa(orphan.Process.Pid), "6") }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return procfs.IsOf(orphan.Process.Pid, "6") }, time.Minute, time.Millisecond)
 
 	report, err := w.run()
 	require.NoError(t, err)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -62,10 +61,9 @@ func (p holderOrZygote) isInhabited() bool {
 			own[link] = true
 		}
 	}
-	entries, _ := os.ReadDir("/proc")
-	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		pid, err := strconv.Atoi(e.Name())
-		return err == nil && pid != p.PID && pid != os.Getpid() && livesInAny(pid, own) && !isHolder(e.Name())
+	pids, _ := procfs.ListNumbers("/proc")
+	return slices.ContainsFunc(pids, func(pid int) bool {
+		return pid != p.PID && pid != os.Getpid() && livesInAny(pid, own) && !isHolder(pid)
 	})
 }
 
@@ -95,9 +93,8 @@ func livesInAny(pid int, namespaces map[string]bool) bool {
 
 // isHolder reports whether a process is a holder of gojail: the other sandboxes of a job share its
 // namespaces.
-func isHolder(pid string) bool {
-	name, _ := os.ReadFile("/proc/" + pid + "/comm")
-	return string(name) == contract.HolderName+"\n" && procfs.IsRoots(pid)
+func isHolder(pid int) bool {
+	return procfs.ReadName("/proc", pid) == contract.HolderName && procfs.IsRoots(pid)
 }
 
 // readRecorded returns the processes of all records.
@@ -126,8 +123,8 @@ func findHoldersAndZygotes(s *state.State) (list []holderOrZygote) {
 
 // isOfThisState reports whether a process's command line, which was the launcher's, names this state
 // directory.
-func isOfThisState(s *state.State, proc string) bool {
-	f, err := os.Open(filepath.Join(proc, "cmdline"))
+func isOfThisState(s *state.State, pid int) bool {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
 		return false
 	}

@@ -3,11 +3,9 @@
 package state
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -64,13 +62,12 @@ func (r Record) findInhabitants() []int {
 		return nil
 	}
 	var pids []int
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == r.PID || pid == os.Getpid() || !procfs.LivesIn(pid, own) {
+	all, _ := procfs.ListNumbers("/proc")
+	for _, pid := range all {
+		if pid == r.PID || pid == os.Getpid() || !procfs.LivesIn(pid, own) {
 			continue
 		}
-		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); bytes.HasPrefix(name, []byte("slurmstepd")) && procfs.IsRoots(e.Name()) {
+		if strings.HasPrefix(procfs.ReadName("/proc", pid), "slurmstepd") && procfs.IsRoots(pid) {
 			continue
 		}
 		pids = append(pids, pid)

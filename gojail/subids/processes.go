@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/internal/procfs"
 )
 
 // ReadProcesses returns the ids of processes, without those in user namespaces of their own, such as the jobs of --jail-root=range: these
@@ -23,25 +24,23 @@ func ReadProcesses(proc string) (uids, gids []Owner, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot read the user namespace of this process: %w", err)
 	}
-	entries, err := os.ReadDir(proc)
+	pids, err := procfs.ListNumbers(proc)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, e := range entries {
-		if _, err := strconv.Atoi(e.Name()); err != nil {
-			continue
-		}
-		if namespace, err := os.Readlink(filepath.Join(proc, e.Name(), "ns/user")); err != nil || namespace != own {
+	for _, pid := range pids {
+		dir := filepath.Join(proc, strconv.Itoa(pid))
+		if namespace, err := os.Readlink(filepath.Join(dir, "ns/user")); err != nil || namespace != own {
 			continue // it has ended, or root may not inspect it
 		}
-		status, err := os.ReadFile(filepath.Join(proc, e.Name(), "status"))
+		status, err := os.ReadFile(filepath.Join(dir, "status"))
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 			continue
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		name := "process " + e.Name()
+		name := fmt.Sprint("process ", pid)
 		uids = append(uids, parseIDs(string(status), name, "Uid:")...)
 		gids = append(gids, parseIDs(string(status), name, "Gid:", "Groups:")...)
 	}

@@ -3,7 +3,7 @@
 package checks
 
 import (
-	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -24,23 +24,15 @@ func listProcesses(h *check.Host) ([]process, error) {
 
 // readProcesses reads the processes from /proc.
 func readProcesses(proc string) ([]process, error) {
-	dir, err := os.Open(proc)
+	pids, err := procfs.ListNumbers(proc)
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
-	fd := int(dir.Fd())
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]process, 0, len(names))
+	all := make([]process, 0, len(pids))
 	buffer := make([]byte, 4096) // the kernel writes at most one page
-	for _, name := range names {
-		if name[0] < '0' || name[0] > '9' {
-			continue
-		}
-		text, err := readPage(fd, name+"/stat", buffer)
+	for _, pid := range pids {
+		name := strconv.Itoa(pid)
+		text, err := readPage(proc+"/"+name+"/stat", buffer)
 		if err != nil {
 			continue // the process has ended
 		}

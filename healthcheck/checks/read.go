@@ -42,8 +42,8 @@ func readFileAt(dir int, path string) ([]byte, error) {
 
 // readPage reads a file that the kernel writes at once and that fits into buffer, one page:
 // /proc/PID/stat and the files of /sys.
-func readPage(dir int, path string, buffer []byte) ([]byte, error) {
-	fd, err := unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+func readPage(path string, buffer []byte) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func readPage(dir int, path string, buffer []byte) ([]byte, error) {
 // readSysText returns a file of /sys as one line.
 func readSysText(dir, name string) (string, bool) {
 	var buffer [4096]byte
-	text, err := readPage(unix.AT_FDCWD, filepath.Join(dir, name), buffer[:])
+	text, err := readPage(filepath.Join(dir, name), buffer[:])
 	return strings.TrimSpace(string(text)), err == nil
 }
 

@@ -3,7 +3,6 @@
 package nhc
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -17,6 +16,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/internal/procfs"
 )
 
 // process is one row of "ps axo user,args", and what else names its program. A command line is a text that the process
@@ -67,30 +68,26 @@ func (s *System) listProcesses(ctx context.Context) ([]process, error) {
 // readProcesses reads the processes, without those that have ended (zombies). The command line is protected by a lock of
 // its process, which a process stuck in the kernel may hold.
 func (s *System) readProcesses(ctx context.Context) (all []process, err error) {
-	entries, err := os.ReadDir(s.Proc)
+	pids, err := procfs.ListNumbers(s.Proc)
 	if err != nil {
 		return nil, errors.New("cannot list processes")
 	}
-	for _, e := range entries {
-		if _, err := strconv.Atoi(e.Name()); err != nil {
-			continue
-		}
+	for _, pid := range pids {
 		if ctx.Err() != nil {
 			return nil, errors.New("no time left to read all processes")
 		}
-		dir := filepath.Join(s.Proc, e.Name())
+		dir := filepath.Join(s.Proc, strconv.Itoa(pid))
 		var st unix.Stat_t
 		text, err := readArgs(filepath.Join(dir, "cmdline"))
 		if err != nil || unix.Lstat(dir, &st) != nil {
 			continue // the process has ended
 		}
 		exe, _ := os.Readlink(filepath.Join(dir, "exe"))
-		comm, _ := os.ReadFile(filepath.Join(dir, "comm"))
-		if len(text) == 0 && exe == "" && isZombie(dir) {
+		if len(text) == 0 && exe == "" && s.isZombie(pid) {
 			continue
 		}
-		p := describeProcess(text, strings.TrimSuffix(string(comm), "\n"), exe)
-		p.pid, p.uid = e.Name(), st.Uid
+		p := describeProcess(text, procfs.ReadName(s.Proc, pid), exe)
+		p.pid, p.uid = strconv.Itoa(pid), st.Uid
 		all = append(all, p)
 	}
 	if len(all) == 0 {
@@ -100,10 +97,9 @@ func (s *System) readProcesses(ctx context.Context) (all []process, err error) {
 }
 
 // isZombie reports whether a process has ended, proc_pid_stat(5).
-func isZombie(dir string) bool {
-	stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
-	_, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
-	return len(state) > 0 && (state[0] == 'Z' || state[0] == 'X')
+func (s *System) isZombie(pid int) bool {
+	stat, _, _ := procfs.ReadStat(s.Proc, pid)
+	return stat.State == 'Z' || stat.State == 'X'
 }
 
 // argsMost is the number of bytes read of a command line, which was the maximum that Linux

@@ -3,7 +3,6 @@
 package nhc
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -14,6 +13,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/gojail/gojail/internal/procfs"
 )
 
 // sock is a socket as netstat -an shows it: tcp6 for version 6, ":::22", LISTEN, STREAM.
@@ -190,15 +191,15 @@ func (s *System) hasSocket(ctx context.Context, want map[byte]*match) (bool, err
 
 // isHeld reports whether a process with a matching name holds one of the sockets.
 func (s *System) isHeld(ctx context.Context, inodes map[string]bool, name *match) (bool, error) {
-	pids, err := filepath.Glob(filepath.Join(s.Proc, "[0-9]*"))
-	for _, dir := range pids {
-		comm, _ := os.ReadFile(filepath.Join(dir, "comm"))
-		if !name.matches(string(bytes.TrimSuffix(comm, []byte("\n")))) {
+	pids, err := procfs.ListNumbers(s.Proc)
+	for _, pid := range pids {
+		if !name.matches(procfs.ReadName(s.Proc, pid)) {
 			continue
 		}
-		fds, _ := os.ReadDir(filepath.Join(dir, "fd"))
+		dir := filepath.Join(s.Proc, strconv.Itoa(pid), "fd")
+		fds, _ := procfs.ListNumbers(dir)
 		for _, fd := range fds {
-			if target, _ := os.Readlink(filepath.Join(dir, "fd", fd.Name())); inodes[target] {
+			if target, _ := os.Readlink(filepath.Join(dir, strconv.Itoa(fd))); inodes[target] {
 				return true, nil
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +20,31 @@ import (
 // the kind has at the same time (namespaces(7)).
 func ReadNamespace(pid int, kind string) (string, error) {
 	return os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, kind))
+}
+
+// ListNumbers returns the numeric entries of a directory of /proc in ascending order: processes ("/proc"), or the threads
+// ("task") or descriptors ("fd") of a process. What was listed before an error is returned with it.
+func ListNumbers(dir string) (numbers []int, err error) {
+	file, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	names, err := file.Readdirnames(-1)
+	for _, name := range names {
+		if number, err := strconv.Atoi(name); err == nil {
+			numbers = append(numbers, number)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, err
+}
+
+// ReadName returns the kernel's name of a process, which has up to 15 bytes and which the process can change (PR_SET_NAME,
+// prctl(2)), or "" if the process has ended. proc is "/proc".
+func ReadName(proc string, pid int) string {
+	text, _ := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "comm"))
+	return strings.TrimSuffix(string(text), "\n")
 }
 
 // LivesIn reports whether a process is in a mount namespace.
@@ -50,7 +77,7 @@ func SetName(name string) error {
 
 // StartTime returns when a process started, in clock ticks since boot, or 0 where there is no such process.
 func StartTime(pid int) (uint64, error) {
-	s, _, err := readStat("/proc", pid)
+	s, _, err := ReadStat("/proc", pid)
 	return s.Start, err
 }
 
@@ -59,8 +86,8 @@ const titleMost = 128
 
 // ReadTitle reads the beginning of a process's title: a process may have a title of gigabytes, which need
 // not even be in its memory (PR_SET_MM_MAP, prctl(2)).
-func ReadTitle(path string) ([]byte, error) {
-	f, err := os.Open(path)
+func ReadTitle(pid int) ([]byte, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
 		return nil, err
 	}
@@ -70,11 +97,11 @@ func ReadTitle(path string) ([]byte, error) {
 
 // IsRoots reports whether root started the process, whatever its effective user. The owner of /proc/PID
 // does not show that: it is root for every process that is not dumpable.
-func IsRoots(pid string) bool { return IsOf(pid, "0") }
+func IsRoots(pid int) bool { return IsOf(pid, "0") }
 
 // IsOf is IsRoots for a user of any uid.
-func IsOf(pid, uid string) bool {
-	text, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
+func IsOf(pid int, uid string) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ESRCH) // unknown counts as yes
 	}

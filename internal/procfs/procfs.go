@@ -27,9 +27,8 @@ type Stat struct {
 // kernelThread is PF_KTHREAD of linux/sched.h, in field 9.
 const kernelThread = 0x00200000
 
-// readStat reads the stat of a process below proc ("/proc"). found is false if the process does not
-// exist.
-func readStat(proc string, pid int) (s Stat, found bool, err error) {
+// ReadStat reads the stat of a process below proc ("/proc"). found is false if the process does not exist.
+func ReadStat(proc string, pid int) (s Stat, found bool, err error) {
 	path := filepath.Join(proc, strconv.Itoa(pid), "stat")
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {

@@ -27,21 +27,44 @@ func TestParseStat(t *testing.T) {
 }
 
 func TestReadStat(t *testing.T) {
-	s, found, err := readStat("/proc", os.Getpid())
+	s, found, err := ReadStat("/proc", os.Getpid())
 	require.NoError(t, err)
 	assert.True(t, found)
 	assert.NotZero(t, s.Start)
 	assert.False(t, s.Kernel)
 
 	proc := t.TempDir()
-	_, found, err = readStat(proc, 7)
+	_, found, err = ReadStat(proc, 7)
 	require.NoError(t, err)
 	assert.False(t, found)
 
 	require.NoError(t, os.MkdirAll(filepath.Join(proc, "7"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(proc, "7/stat"), []byte("nonsense"), 0o600))
-	_, _, err = readStat(proc, 7)
+	_, _, err = ReadStat(proc, 7)
 	require.EqualError(t, err, "cannot parse "+proc+"/7/stat")
+}
+
+func TestListNumbers(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"10", "9", "self", "1a", "100"} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+	}
+	numbers, err := ListNumbers(dir)
+	require.NoError(t, err)
+	assert.Equal(t, []int{9, 10, 100}, numbers)
+	_, err = ListNumbers(filepath.Join(dir, "none"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	numbers, err = ListNumbers("/proc")
+	require.NoError(t, err)
+	assert.Contains(t, numbers, os.Getpid())
+}
+
+func TestReadName(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "7"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "7/comm"), []byte(" a\nb \n"), 0o600))
+	assert.Equal(t, " a\nb ", ReadName(dir, 7))
+	assert.Empty(t, ReadName(dir, 8))
 }
 
 func TestSetName(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -28,7 +29,7 @@ func readInode(ns int) (uint64, error) {
 // looks first where the namespaces of jobs usually are: at processes, the youngest first.
 func openNamespace(proc string, number uint64) int {
 	name := fmt.Sprintf("net:[%d]", number)
-	processes := listNumbers(proc)
+	processes := listPaths(proc)
 	slices.Reverse(processes)
 	for _, p := range processes {
 		if fd := openLink(filepath.Join(p, "ns/net"), name, number); fd >= 0 {
@@ -36,8 +37,8 @@ func openNamespace(proc string, number uint64) int {
 		}
 	}
 	for _, p := range processes {
-		paths := listNumbers(filepath.Join(p, "fd"))
-		if threads := listNumbers(filepath.Join(p, "task")); len(threads) > 1 {
+		paths := listPaths(filepath.Join(p, "fd"))
+		if threads := listPaths(filepath.Join(p, "task")); len(threads) > 1 {
 			for _, thread := range threads {
 				paths = append(paths, filepath.Join(thread, "ns/net"))
 			}
@@ -51,19 +52,11 @@ func openNamespace(proc string, number uint64) int {
 	return openMounted(proc, name, number)
 }
 
-// listNumbers returns the paths of the numeric entries of a directory of /proc: processes,
-// threads, descriptors.
-func listNumbers(dir string) (paths []string) {
-	file, err := os.Open(dir)
-	if err != nil {
-		return nil // the process has ended
-	}
-	defer file.Close()
-	names, _ := file.Readdirnames(-1)
-	for _, name := range names {
-		if name[0] >= '0' && name[0] <= '9' {
-			paths = append(paths, filepath.Join(dir, name))
-		}
+// listPaths returns the paths of the processes, threads or descriptors in a directory of /proc.
+func listPaths(dir string) (paths []string) {
+	numbers, _ := procfs.ListNumbers(dir) // none of a process that has ended
+	for _, number := range numbers {
+		paths = append(paths, filepath.Join(dir, strconv.Itoa(number)))
 	}
 	return paths
 }
