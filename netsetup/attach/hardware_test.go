@@ -48,7 +48,7 @@ func newStandIns(knobs string) hardware {
 }
 
 func mergeKnobs(k, want link.VFKnobs) link.VFKnobs {
-	for _, one := range splitKnobs(want) {
+	for _, one := range want.Split() {
 		switch {
 		case one.VLAN != nil:
 			k.VLAN = one.VLAN

@@ -62,7 +62,7 @@ func (r *rail) restore(ctx context.Context) error {
 	}
 	set := func(k link.VFKnobs) error { return r.site.hardware.setVF(r.host, pf.Index, r.entry.VF, k) }
 	errs := []error{r.restoreLink(ctx, set)}
-	for _, knob := range splitKnobs(r.entry.Original.Knobs) {
+	for _, knob := range r.entry.Original.Knobs.Split() { // one by one: each is restored even if another one fails
 		errs = append(errs, set(knob))
 	}
 	return errors.Join(errs...)
@@ -97,34 +97,4 @@ func (r *rail) restoreLink(ctx context.Context, setKnob func(link.VFKnobs) error
 		failed = errors.Join(setKnob(link.VFKnobs{Trust: new(true)}), setMAC())
 	}
 	return errors.Join(err, failed)
-}
-
-// splitKnobs returns the properties one by one, so that each is restored even if another one
-// fails.
-func splitKnobs(k link.VFKnobs) (all []link.VFKnobs) {
-	if k.LinkState != nil {
-		all = append(all, link.VFKnobs{LinkState: k.LinkState})
-	}
-	if k.VLAN != nil {
-		all = append(all, link.VFKnobs{VLAN: k.VLAN})
-	}
-	if k.MAC != nil {
-		all = append(all, link.VFKnobs{MAC: k.MAC})
-	}
-	if k.NodeGUID != nil {
-		all = append(all, link.VFKnobs{NodeGUID: k.NodeGUID})
-	}
-	if k.PortGUID != nil {
-		all = append(all, link.VFKnobs{PortGUID: k.PortGUID})
-	}
-	if k.Rates != nil {
-		all = append(all, link.VFKnobs{Rates: k.Rates})
-	}
-	if k.SpoofCheck != nil {
-		all = append(all, link.VFKnobs{SpoofCheck: k.SpoofCheck})
-	}
-	if k.Trust != nil {
-		all = append(all, link.VFKnobs{Trust: k.Trust})
-	}
-	return all
 }

@@ -3,6 +3,7 @@
 package link
 
 import (
+	"bytes"
 	"encoding/binary"
 	"net"
 	"testing"
@@ -63,24 +64,28 @@ func TestSetVFChangesWhatDiffers(t *testing.T) {
 		LinkState: new(Auto), VLAN: &VLAN{100, 3, Dot1Q}, MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, NodeGUID: new(uint64(1)), PortGUID: new(uint64(2)),
 		Rates: &Rates{0, 1000}, SpoofCheck: new(true), Trust: new(false),
 	}
-	var all []string
-	for _, k := range orderKnobs(nil, 1, 3, VFKnobs{}, want) {
-		assert.True(t, k.differ, k.name)
-		assert.Nil(t, k.restore, "%s: it was not reported", k.name)
-		all = append(all, k.name)
-	}
-	assert.Equal(t, []string{"link state", "VLAN", "MAC", "node GUID", "port GUID", "rates", "spoof check", "trust"}, all)
-	for _, k := range orderKnobs(nil, 1, 3, want, want) {
-		assert.False(t, k.differ, k.name)
-	}
-	for _, k := range orderKnobs(nil, 1, 3, want, VFKnobs{}) {
-		assert.False(t, k.differ, k.name)
-	}
+	none := VFKnobs{}
 	have := want
 	have.VLAN, have.Trust = &VLAN{7, 0, dot1AD}, new(true)
-	for _, k := range orderKnobs(nil, 1, 3, have, want) {
-		assert.Equal(t, k.name == "VLAN" || k.name == "trust", k.differ, k.name)
+	have.MAC = bytes.Clone(want.MAC)
+	var all []string
+	for _, k := range knobs {
+		all = append(all, k.name)
+		assert.True(t, k.differ(none, want), k.name)
+		assert.False(t, k.differ(want, want), k.name)
+		assert.False(t, k.differ(want, none), k.name)
+		assert.Equal(t, k.name == "VLAN" || k.name == "trust", k.differ(have, want), k.name)
+		_, known := k.only(none)
+		assert.False(t, known, "%s: it was not reported", k.name)
 	}
+	assert.Equal(t, []string{"link state", "VLAN", "MAC", "node GUID", "port GUID", "rates", "spoof check", "trust"}, all)
+
+	assert.Equal(t, []VFKnobs{
+		{LinkState: want.LinkState}, {VLAN: want.VLAN}, {MAC: want.MAC},
+		{NodeGUID: want.NodeGUID}, {PortGUID: want.PortGUID},
+		{Rates: want.Rates}, {SpoofCheck: want.SpoofCheck}, {Trust: want.Trust},
+	}, want.Split())
+	assert.Empty(t, none.Split())
 }
 
 func TestGUIDInNetworkByteOrder(t *testing.T) {

@@ -15,83 +15,61 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// knob is one property that a PF holds for a VF, as text.
+// knob is one property that a PF holds for a VF, or both of its GUIDs.
 type knob struct {
 	name string
-	text func(link.VFKnobs) string // "": not reported by the driver
-	read func(string) (link.VFKnobs, error)
+	only func(link.VFKnobs) link.VFKnobs // returns the property without the others
+	text func(link.VFKnobs) string       // "": not reported by the driver
 }
 
 var (
-	macKnob = knob{"MAC",
-		func(v link.VFKnobs) string { return v.MAC.String() },
-		func(t string) (v link.VFKnobs, err error) { v.MAC, err = net.ParseMAC(t); return },
-	}
-	guidKnob = knob{"GUID", formatGUID, func(t string) (v link.VFKnobs, err error) {
-		mac, err := net.ParseMAC(t)
-		if err != nil || len(mac) != 8 {
-			return v, fmt.Errorf("%q is not a GUID", t)
-		}
-		guid := binary.BigEndian.Uint64(mac)
-		return link.VFKnobs{NodeGUID: &guid, PortGUID: &guid}, nil
-	}}
-	vlanKnob = knob{"VLAN",
-		func(v link.VFKnobs) string {
-			switch {
-			case v.VLAN == nil:
-				return ""
-			case v.VLAN.ID == 0:
-				return "none"
-			}
-			return fmt.Sprintf("%d qos %d %s", v.VLAN.ID, v.VLAN.QoS, v.VLAN.Proto)
-		},
-		func(t string) (link.VFKnobs, error) {
-			vlan := link.VLAN{Proto: link.Dot1Q}
-			if t == "none" {
-				return link.VFKnobs{VLAN: &vlan}, nil
-			}
-			_, err := fmt.Sscanf(t, "%d qos %d %s", &vlan.ID, &vlan.QoS, &vlan.Proto)
-			return link.VFKnobs{VLAN: &vlan}, err
-		},
-	}
-	ratesKnob = knob{"rates",
-		func(v link.VFKnobs) string {
-			if v.Rates == nil {
-				return ""
-			}
-			return fmt.Sprintf("%d-%d Mbit/s", v.Rates.Min, v.Rates.Max)
-		},
-		func(t string) (link.VFKnobs, error) {
-			var r link.Rates
-			_, err := fmt.Sscanf(t, "%d-%d Mbit/s", &r.Min, &r.Max)
-			return link.VFKnobs{Rates: &r}, err
-		},
-	}
-	spoofKnob = knob{"spoof check",
-		func(v link.VFKnobs) string { return formatSwitch(v.SpoofCheck) },
-		func(t string) (link.VFKnobs, error) { return link.VFKnobs{SpoofCheck: new(t == "on")}, nil },
-	}
-	trustKnob = knob{"trust",
-		func(v link.VFKnobs) string { return formatSwitch(v.Trust) },
-		func(t string) (link.VFKnobs, error) { return link.VFKnobs{Trust: new(t == "on")}, nil },
-	}
-	stateKnob = knob{"link state",
-		func(v link.VFKnobs) string {
-			if v.LinkState == nil {
-				return ""
-			}
-			return v.LinkState.String()
-		},
-		func(t string) (link.VFKnobs, error) {
-			for _, s := range []link.LinkState{link.Auto, link.Enable, link.Disable} {
-				if s.String() == t {
-					return link.VFKnobs{LinkState: &s}, nil
-				}
-			}
-			return link.VFKnobs{}, fmt.Errorf("%q is not a link state", t)
-		},
-	}
+	macKnob = knob{"MAC", func(v link.VFKnobs) link.VFKnobs { return link.VFKnobs{MAC: v.MAC} },
+		func(v link.VFKnobs) string { return v.MAC.String() }}
+	guidKnob = knob{"GUID",
+		func(v link.VFKnobs) link.VFKnobs {
+			return link.VFKnobs{NodeGUID: v.NodeGUID, PortGUID: v.PortGUID}
+		}, formatGUID}
+	vlanKnob  = knob{"VLAN", onlyVLAN, formatVLAN}
+	ratesKnob = knob{"rates", func(v link.VFKnobs) link.VFKnobs { return link.VFKnobs{Rates: v.Rates} }, formatRates}
+	spoofKnob = knob{"spoof check", func(v link.VFKnobs) link.VFKnobs { return link.VFKnobs{SpoofCheck: v.SpoofCheck} },
+		func(v link.VFKnobs) string { return formatSwitch(v.SpoofCheck) }}
+	trustKnob = knob{"trust", func(v link.VFKnobs) link.VFKnobs { return link.VFKnobs{Trust: v.Trust} },
+		func(v link.VFKnobs) string { return formatSwitch(v.Trust) }}
+	stateKnob = knob{"link state", func(v link.VFKnobs) link.VFKnobs { return link.VFKnobs{LinkState: v.LinkState} },
+		formatState}
 )
+
+// onlyVLAN returns the VLAN alone. None is one of 802.1Q, which every driver accepts.
+func onlyVLAN(v link.VFKnobs) link.VFKnobs {
+	if v.VLAN != nil && v.VLAN.ID == 0 {
+		return link.VFKnobs{VLAN: &link.VLAN{Proto: link.Dot1Q}}
+	}
+	return link.VFKnobs{VLAN: v.VLAN}
+}
+
+func formatVLAN(v link.VFKnobs) string {
+	switch {
+	case v.VLAN == nil:
+		return ""
+	case v.VLAN.ID == 0:
+		return "none"
+	}
+	return fmt.Sprintf("%d qos %d %s", v.VLAN.ID, v.VLAN.QoS, v.VLAN.Proto)
+}
+
+func formatRates(v link.VFKnobs) string {
+	if v.Rates == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d-%d Mbit/s", v.Rates.Min, v.Rates.Max)
+}
+
+func formatState(v link.VFKnobs) string {
+	if v.LinkState == nil {
+		return ""
+	}
+	return v.LinkState.String()
+}
 
 func formatSwitch(b *bool) string {
 	switch {
@@ -111,22 +89,23 @@ func formatGUID(v link.VFKnobs) string {
 }
 
 // buildSetting returns the setting of a knob for one VF.
-func (n knob) buildSetting(pf *inventory.PF, number int, wanted string) setting {
+func (n knob) buildSetting(pf *inventory.PF, number int, wanted link.VFKnobs) setting {
+	values := map[string]link.VFKnobs{n.text(wanted): n.only(wanted)} // also those that were read, to restore them
 	return setting{
-		what: formatVF(number) + " " + n.name, wanted: wanted,
+		what: formatVF(number) + " " + n.name, wanted: n.text(wanted),
 		get: func(k *Kernel) (string, error) {
 			v, err := k.ReadVF(pf.Name(), number)
 			if errors.Is(err, link.ErrNotFound) {
 				return "", nil
 			}
-			return n.text(v), err
+			text := n.text(v)
+			if _, known := values[text]; !known {
+				values[text] = n.only(v)
+			}
+			return text, err
 		},
 		set: func(k *Kernel, to string) error {
-			v, err := n.read(to)
-			if err != nil {
-				return err
-			}
-			return k.SetVF(pf.Name(), number, v)
+			return k.SetVF(pf.Name(), number, values[to])
 		},
 	}
 }
@@ -135,20 +114,21 @@ func (n knob) buildSetting(pf *inventory.PF, number int, wanted string) setting 
 // every VF needs.
 func planKnobs(pf *inventory.PF, number int, p *config.Policy) (all []setting) {
 	if pf.Link == inventory.InfiniBand {
-		all = append(all, stateKnob.buildSetting(pf, number, link.Auto.String())) // mlx5 starts with "disable"
+		// mlx5 starts with "disable".
+		all = append(all, stateKnob.buildSetting(pf, number, link.VFKnobs{LinkState: new(link.Auto)}))
 	}
 	if p == nil {
 		return all
 	}
 	if pf.Link != inventory.InfiniBand {
 		vlan := link.VFKnobs{VLAN: &link.VLAN{ID: p.VLAN, QoS: p.QoS, Proto: p.Proto}}
-		all = append(all, acceptUnknown(vlanKnob.buildSetting(pf, number, vlanKnob.text(vlan)), "none"))
+		all = append(all, acceptUnknown(vlanKnob.buildSetting(pf, number, vlan), "none"))
 	}
 	if p.SpoofCheck != nil {
-		all = append(all, spoofKnob.buildSetting(pf, number, formatSwitch(p.SpoofCheck)))
+		all = append(all, spoofKnob.buildSetting(pf, number, link.VFKnobs{SpoofCheck: p.SpoofCheck}))
 	}
 	if p.Trust != nil {
-		all = append(all, trustKnob.buildSetting(pf, number, formatSwitch(p.Trust)))
+		all = append(all, trustKnob.buildSetting(pf, number, link.VFKnobs{Trust: p.Trust}))
 	}
 	return all
 }
@@ -163,7 +143,7 @@ func acceptUnknown(s setting, none string) setting {
 // planRates returns the setting of the rates, which is applied when the PF is up: some cards
 // need the speed of their link.
 func planRates(pf *inventory.PF, number int, p *config.Policy) setting {
-	wanted := ratesKnob.text(link.VFKnobs{Rates: &link.Rates{Min: p.MinRate, Max: p.MaxRate}})
+	wanted := link.VFKnobs{Rates: &link.Rates{Min: p.MinRate, Max: p.MaxRate}}
 	s := acceptUnknown(ratesKnob.buildSetting(pf, number, wanted), "0-0 Mbit/s")
 	set := s.set
 	s.set = func(k *Kernel, to string) error {
@@ -183,9 +163,10 @@ func planRates(pf *inventory.PF, number int, p *config.Policy) setting {
 // planIdentity returns the setting of a VF's MAC or GUID. It binds a VF again whose driver
 // has already read another one.
 func planIdentity(pf *inventory.PF, number int, node string) setting {
-	s := macKnob.buildSetting(pf, number, DeriveMAC(node, pf.PCI, number).String())
+	s := macKnob.buildSetting(pf, number, link.VFKnobs{MAC: DeriveMAC(node, pf.PCI, number)})
 	if pf.Link == inventory.InfiniBand {
-		s = guidKnob.buildSetting(pf, number, deriveGUID(node, pf.PCI, number).String())
+		guid := binary.BigEndian.Uint64(deriveGUID(node, pf.PCI, number))
+		s = guidKnob.buildSetting(pf, number, link.VFKnobs{NodeGUID: &guid, PortGUID: &guid})
 	}
 	set := s.set
 	s.set = func(k *Kernel, to string) error {

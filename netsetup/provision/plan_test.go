@@ -14,6 +14,7 @@ import (
 	"github.com/gojail/gojail/internal/hostlist"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/fake/fakesys"
+	"github.com/gojail/gojail/netsetup/link"
 )
 
 func TestIdentitiesAreTheNodesOwn(t *testing.T) {
@@ -173,18 +174,25 @@ func TestExample(t *testing.T) {
 }
 
 func TestKnobsAsText(t *testing.T) {
-	for text, n := range map[string]knob{
-		"02:00:00:00:00:01": macKnob, "02:00:00:00:00:00:00:01": guidKnob, "none": vlanKnob, "7 qos 1 802.1ad": vlanKnob,
-		"5-10 Mbit/s": ratesKnob, "on": trustKnob, "off": spoofKnob, "enable": stateKnob,
+	guid, odd := uint64(0x0200000000000001), uint64(3)
+	for text, c := range map[string]struct {
+		knob
+		value link.VFKnobs
+	}{
+		"02:00:00:00:00:01":       {macKnob, link.VFKnobs{MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}}},
+		"02:00:00:00:00:00:00:01": {guidKnob, link.VFKnobs{NodeGUID: &guid, PortGUID: &guid}},
+		"none":                    {vlanKnob, link.VFKnobs{VLAN: &link.VLAN{Proto: link.Dot1Q}}},
+		"7 qos 1 802.1ad":         {vlanKnob, link.VFKnobs{VLAN: &link.VLAN{ID: 7, QoS: 1, Proto: "802.1ad"}}},
+		"5-10 Mbit/s":             {ratesKnob, link.VFKnobs{Rates: &link.Rates{Min: 5, Max: 10}}},
+		"on":                      {trustKnob, link.VFKnobs{Trust: new(true)}},
+		"off":                     {spoofKnob, link.VFKnobs{SpoofCheck: new(false)}},
+		"enable":                  {stateKnob, link.VFKnobs{LinkState: new(link.Enable)}},
 	} {
-		v, err := n.read(text)
-		require.NoError(t, err, text)
-		assert.Equal(t, text, n.text(v), n.name)
+		assert.Equal(t, text, c.text(c.value), c.name)
+		assert.Equal(t, c.value, c.only(c.value), c.name)
+		assert.Empty(t, c.text(link.VFKnobs{}), "%s: the driver does not report it", c.name)
 	}
-	for _, n := range []knob{macKnob, guidKnob, vlanKnob, ratesKnob, stateKnob} {
-		_, err := n.read("x")
-		assert.Error(t, err, n.name)
-	}
-	_, err := guidKnob.read(net.HardwareAddr{1, 2, 3, 4, 5, 6}.String())
-	assert.Error(t, err, "a MAC is no GUID")
+	assert.Empty(t, guidKnob.text(link.VFKnobs{NodeGUID: &guid, PortGUID: &odd}), "two GUIDs are none")
+	tagged := link.VFKnobs{VLAN: &link.VLAN{QoS: 3, Proto: "802.1ad"}, Trust: new(true)}
+	assert.Equal(t, link.VFKnobs{VLAN: &link.VLAN{Proto: link.Dot1Q}}, vlanKnob.only(tagged))
 }
