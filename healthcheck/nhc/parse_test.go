@@ -63,6 +63,7 @@ func TestParseNamesWhatItDoesNotUnderstand(t *testing.T) {
 		"* || check_hw_eth eth0 || true":         "1 ! \"|| true\" requires bash; write a check_* with plain words",
 		"* || check_ps_loadavg $((2*HW_CORES))":  "1 ! \"$((2*HW_CORES))\" requires bash; write a check_* with plain words",
 		"* || [[ -e /x ]]":                       "1 ! unknown check [[",
+		"* || MARK_OFFLINE=1\\\\ ;":              "1 =",
 		"* || export MARK_OFFLINE=0":             "1 ! write drain = false in [slurm] of health.toml",
 		"* || DF_FLAGS=-Tkal":                    "1 ! the setting DF_FLAGS has no counterpart",
 		"* || export NHC_RM=slurm":               "1 =",

@@ -36,6 +36,8 @@ var sysconfigTable = []struct {
 	{"MARK_OFFLINE=0; MARK_OFFLINE=1", true, asksNot + "; "},
 	{"MARK_OFFLINE=1", true, ""},
 	{"MARK_OFFLINE=\\\n1", true, ""},
+	{`MARK_OFFLINE=1\ ; :`, true, "; "},
+	{`MARK_OFFLINE=0\ ; :`, false, asksNot + "; "},
 	{"readonly MARK_OFFLINE=0\nMARK_OFFLINE=1", false, asksNot + "; "},
 	{"MARK_OFFLINE=0\ndeclare MARK_OFFLINE=1", false, asksNot + "; "}, // of the function that reads the file
 	{"MARK_OFFLINE=0\ndeclare -g MARK_OFFLINE=1", false, asksNot + "; "},

@@ -43,7 +43,7 @@ type command struct {
 // are errors.
 func splitCommands(text string) (all []command, err error) {
 	var c command
-	start, rest := text, text
+	start, rest, end := text, text, text // end follows the last word
 	for {
 		rest = strings.TrimLeft(rest, " \t")
 		operator := ""
@@ -59,10 +59,10 @@ func splitCommands(text string) (all []command, err error) {
 			if err != nil {
 				return nil, err
 			}
-			c.words, rest = append(c.words, w), after
+			c.words, rest, end = append(c.words, w), after, after
 			continue
 		}
-		c.text = strings.Trim(strings.TrimSuffix(start, rest), " \t")
+		c.text = strings.TrimLeft(strings.TrimSuffix(start, end), " \t") // the last word may end with a blank
 		switch {
 		case len(c.words) > 0:
 			all = append(all, c)
