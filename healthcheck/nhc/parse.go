@@ -75,25 +75,28 @@ func (l *Line) Place() string {
 func (s *settings) parse(text, host string) []Line {
 	p := parser{host, s}
 	var all []Line
-	number, first, joined := 0, 0, ""
+	number, first := 0, 0
+	var joined strings.Builder
 	text = strings.TrimPrefix(text, "\uFEFF") // byte order mark
 	for row := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 		number++
-		if joined == "" {
+		if joined.Len() == 0 {
 			first = number
 		}
 		part, more := unescape(strings.TrimSuffix(row, "\r"))
-		if joined += part; more {
+		joined.WriteString(part)
+		if more {
 			continue
 		}
-		for _, l := range p.parseLine(joined) {
+		for _, l := range p.parseLine(joined.String()) {
 			l.Number = first
 			all = append(all, l)
 		}
-		joined = ""
+		joined.Reset()
 	}
-	if strings.TrimSpace(joined) != "" { // the last line ends with a backslash
-		all = append(all, Line{Number: first, Text: shorten(joined), Problem: "the line continues after the end of the file"})
+	if rest := joined.String(); strings.TrimSpace(rest) != "" { // the last line ends with a backslash
+		all = append(all, Line{Number: first, Text: shorten(rest),
+			Problem: "the line continues after the end of the file"})
 	}
 	return all
 }
@@ -133,7 +136,7 @@ func isNeverInHostNames(c rune) bool { return c <= ' ' || c == ',' || c == ';' |
 func (p *parser) addRequestsOf(check string) {
 	of := parser{p.host, newSettings()}
 	of.parseCheck(check)
-	p.addRequests(of.settings)
+	p.addRequests(of.variables)
 }
 
 // parseCheck parses the commands of a line. bash evaluates its words a second time, by which several blanks become
@@ -143,7 +146,7 @@ func (p *parser) parseCheck(check string) (all []Line) {
 	if err == nil && len(commands) == 0 {
 		err = errors.New("a check is missing")
 	}
-	before := p.clone()
+	before := p.save()
 	for _, c := range commands {
 		l, ok := p.parseCommand(c)
 		if !ok { // perhaps a condition for the rest of the line
@@ -162,7 +165,7 @@ func (p *parser) parseCheck(check string) (all []Line) {
 		return all
 	}
 	problem := err.Error()
-	p.settings = before
+	p.restore(before)
 	if len(commands) == 0 && mayAsk(check) || len(commands) > 0 && slices.ContainsFunc(commands, command.mayAsk) {
 		p.quiet["MARK_OFFLINE"] = true
 		problem += "; faults from here on do not drain, since it may set MARK_OFFLINE"
@@ -176,13 +179,13 @@ func isBlank(c rune) bool { return c == ' ' || c == '\t' }
 // other command.
 func (p *parser) parseCommand(c command) (l Line, ok bool) {
 	l.Text = shorten(c.text)
-	own, todo, notes, rest, check := p.clone(), []string(nil), []string(nil), c.words, c.text
+	before, todo, notes, rest, check := p.save(), []string(nil), []string(nil), c.words, c.text
 	for len(rest) > 0 {
 		name, value, assigns := parseAssignment(rest[0])
 		if !assigns {
 			break
 		}
-		problem := own.assign(name, value)
+		problem := p.assign(name, value)
 		if todo = appendText(todo, problem); name != "MARK_OFFLINE" {
 			notes = appendText(notes, problem)
 		}
@@ -190,21 +193,20 @@ func (p *parser) parseCommand(c command) (l Line, ok bool) {
 		rest = rest[1:]
 	}
 	if len(rest) == 0 {
-		p.settings, l.Setting, l.Problem = own, true, strings.Join(todo, "; ")
+		l.Setting, l.Problem = true, strings.Join(todo, "; ")
 		return l, true
 	}
+	l.Notes, l.NonFatal = notes, !p.drains()
+	p.restore(before) // the settings before a command are for that command alone
 	switch name := rest[0].text; {
 	case slices.Contains(builtins, name) && len(rest) == len(c.words):
 		todo, ok = p.declare(name, rest[1:])
-		l.Setting, l.Problem = true, strings.Join(todo, "; ")
-		return l, ok
+		return Line{Text: l.Text, Setting: true, Problem: strings.Join(todo, "; ")}, ok
 	case (name == ":" || name == "true") && !slices.ContainsFunc(c.words, word.needsBash):
-		l.Setting = true
-		return l, true
-	case own.first != nil || !strings.HasPrefix(name, "check_"):
+		return Line{Text: l.Text, Setting: true}, true
+	case p.first != nil || !strings.HasPrefix(name, "check_"):
 		return l, false
 	}
-	l.Notes, l.NonFatal = notes, !own.drains()
 	l.parseAssertion(check)
 	return l, true
 }

@@ -15,23 +15,57 @@ import (
 // settings are NHC's own variables while its lines are read in order, as far as they decide whether a fault drains the
 // node. A line asks not to drain with MARK_OFFLINE, or with another program in the place of NHC's.
 type settings struct {
-	quiet  map[string]bool // variables that ask not to drain from here on
+	variables
 	frozen map[string]bool // variables that are read-only from here on
-	first  map[string]word // the sysconfig file's variables, while it is read; nil: nhc.conf is read
+	order  []string        // the same, in the order of the file
 }
 
-func newSettings() *settings { return &settings{quiet: map[string]bool{}, frozen: map[string]bool{}} }
+// variables are those of a few names, however long the file is.
+type variables struct {
+	quiet map[string]bool // variables that ask not to drain from here on
+	first map[string]word // of confVariables, those of the sysconfig file while it is read; nil: nhc.conf is read
+}
 
-// clone returns a copy, for settings that apply to one command only.
-func (s *settings) clone() *settings {
-	return &settings{quiet: maps.Clone(s.quiet), frozen: maps.Clone(s.frozen), first: maps.Clone(s.first)}
+func newSettings() *settings {
+	return &settings{variables: variables{quiet: map[string]bool{}}, frozen: map[string]bool{}}
+}
+
+// saved is what restore needs. Its size, and the time that it takes, do not grow with the file.
+type saved struct {
+	variables
+	frozen int
+}
+
+// save returns the settings of this place, for a command that may turn out not to apply.
+func (s *settings) save() saved {
+	return saved{variables{maps.Clone(s.quiet), maps.Clone(s.first)}, len(s.order)}
+}
+
+// restore takes back what changed since save.
+func (s *settings) restore(before saved) {
+	s.variables = before.variables
+	for _, name := range s.order[before.frozen:] {
+		delete(s.frozen, name)
+	}
+	s.order = s.order[:before.frozen]
+}
+
+// freeze makes a variable read-only.
+func (s *settings) freeze(name string) {
+	if !s.frozen[name] {
+		s.frozen[name] = true
+		s.order = append(s.order, name)
+	}
 }
 
 // drains reports whether a fault found here drains the node.
 func (s *settings) drains() bool { return len(s.quiet) == 0 }
 
 // addRequests takes over the requests of other settings not to drain. It is for a line that may not apply to this node.
-func (s *settings) addRequests(other *settings) { maps.Copy(s.quiet, other.quiet) }
+func (s *settings) addRequests(other variables) { maps.Copy(s.quiet, other.quiet) }
+
+// confVariables are the variables of the sysconfig file that choose the nhc.conf.
+var confVariables = []string{"CONFFILE", "CONFDIR", "NAME"}
 
 // harmless are the variables of NHC that do not change a finding: how NHC runs and logs, what its helpers are, where
 // they find the resource manager, and what belongs to checks that are not supported here. The name of the node
@@ -57,7 +91,7 @@ func (s *settings) assign(name string, value word) string {
 		s.quiet["MARK_OFFLINE"] = true
 		return name + " may set MARK_OFFLINE: faults from here on do not drain"
 	}
-	if s.first != nil {
+	if s.first != nil && slices.Contains(confVariables, name) {
 		s.first[name] = value
 	}
 	switch {
@@ -129,8 +163,8 @@ var locals = []string{"declare", "typeset", "local"}
 func (s *settings) declare(builtin string, args []word) (todo []string, ok bool) {
 	readonly, isLocal := builtin == "readonly", slices.Contains(locals, builtin)
 	if isLocal && s.first != nil { // of the function that reads the sysconfig file
-		before := s.clone()
-		defer func() { s.addRequests(before) }()
+		before := s.save()
+		defer func() { s.addRequests(before.variables) }()
 	}
 	for _, w := range args {
 		name, value, assigns := parseAssignment(w)
@@ -154,7 +188,7 @@ func (s *settings) declare(builtin string, args []word) (todo []string, ok bool)
 			name = w.text
 		}
 		if readonly {
-			s.frozen[name] = true
+			s.freeze(name)
 		}
 	}
 	return todo, true

@@ -47,23 +47,25 @@ func ParseBoth(path, sysconfig, conf, text, host string) []Line {
 func (s *settings) parseSysconfig(text, conf string) (all []Line) {
 	s.first = map[string]word{}
 	unsure := false
-	number, first, joined, place := 0, 0, "", 1 // place: the line that may name an nhc.conf
+	number, first, place := 0, 0, 1 // place: the line that may name an nhc.conf
+	var joined strings.Builder
 	for row := range strings.SplitSeq(strings.TrimPrefix(text, "\uFEFF"), "\n") {
 		number++
-		if joined == "" {
+		if joined.Len() == 0 {
 			first = number
 		}
-		joined += row
 		if trimmed := strings.TrimRight(row, `\`); (len(row)-len(trimmed))%2 == 1 {
-			joined = strings.TrimSuffix(joined, `\`)
+			joined.WriteString(row[:len(row)-1])
 			continue
 		}
-		command := strings.Trim(joined, " \t")
-		joined = ""
+		joined.WriteString(row)
+		command := strings.Trim(joined.String(), " \t")
+		joined.Reset()
 		if command == "" || command[0] == '#' || command == "\r" {
 			continue
 		}
-		p := parser{settings: s.clone()}
+		before := s.save()
+		p := parser{settings: s}
 		for _, l := range p.parseCheck(command) {
 			if l.Number = first; strings.Contains(l.Text, "CONF") {
 				place = first
@@ -76,10 +78,10 @@ func (s *settings) parseSysconfig(text, conf string) (all []Line) {
 			}
 			all = append(all, l)
 		}
-		if !unsure {
-			*s = *p.settings
-		} else {
-			s.addRequests(p.settings)
+		if unsure {
+			found := s.variables
+			s.restore(before)
+			s.addRequests(found)
 		}
 	}
 	all = append(all, s.compareConf(conf, place)...)
