@@ -5,7 +5,6 @@ package check
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/node"
@@ -19,7 +18,7 @@ func (c *checker) checkIsolation(j *config.Jail, root int) bool {
 	good := true
 	fail := func(fix string, err error) {
 		good = false
-		c.fail(subject, fix, "%v", strings.TrimPrefix(err.Error(), subject+": "))
+		c.fail(subject, fix, "%v", config.CutJail(j.Name, err))
 	}
 	if _, err := node.CompileFilter(j); err != nil {
 		fail("correct the profile, or seccomp =", err)

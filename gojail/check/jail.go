@@ -50,7 +50,7 @@ func (c *checker) checkJail(j *config.Jail) {
 		_, err = plan.Stage(c.config, j, facts)
 	}
 	if err != nil {
-		c.failIn(isContent(j, j.Host...), subject, "correct the configuration", "%v", strings.TrimPrefix(err.Error(), subject+": "))
+		c.failIn(isContent(j, j.Host...), subject, "correct the configuration", "%v", config.CutJail(j.Name, err))
 		return
 	}
 	targets, sources := c.checkTargets(j, view, root), c.checkSources(j)
@@ -105,7 +105,7 @@ func (c *checker) checkTargets(j *config.Jail, view *plan.View, root int) bool {
 			all = append(all, t.Path)
 		}
 		content := !isStorageError(err) && (isContent(j, all...) || slices.ContainsFunc(j.Mounts, isUsersSource))
-		c.failIn(content, subject, "", "%v", strings.TrimPrefix(err.Error(), subject+": "))
+		c.failIn(content, subject, "", "%v", config.CutJail(j.Name, err))
 		return false
 	}
 	paths := map[bool][]string{} // by whether users can change them

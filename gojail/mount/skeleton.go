@@ -29,10 +29,10 @@ func MissingTargets(c *config.Config, j *config.Jail, v *plan.View, root int) ([
 		case err == unix.ENOENT:
 			missing = append(missing, t)
 		case err != nil:
-			return nil, fmt.Errorf("jail %s: mount target %s in %s cannot be reached: %w", j.Name, t.Path, j.Root, err)
+			return nil, config.JailErrorf(j.Name, "mount target %s in %s cannot be reached: %w", t.Path, j.Root, err)
 		case (st.Mode&unix.S_IFMT == unix.S_IFDIR) != t.Dir:
-			return nil, fmt.Errorf("jail %s: mount target %s in %s must be a %s; move the existing file away",
-				j.Name, t.Path, j.Root, map[bool]string{true: "directory", false: "file"}[t.Dir])
+			return nil, config.JailErrorf(j.Name, "mount target %s in %s must be a %s; move the existing file away",
+				t.Path, j.Root, map[bool]string{true: "directory", false: "file"}[t.Dir])
 		}
 	}
 	return missing, nil
@@ -67,8 +67,8 @@ func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.T
 		return nil, nil
 	}
 	if node.IsImage(root) {
-		return nil, fmt.Errorf("jail %s: %s is an image and lacks %d mount targets, such as the %s; %s",
-			j.Name, j.Root, len(missing), missing[0], Remedy(j.Name, true))
+		return nil, config.JailErrorf(j.Name, "%s is an image and lacks %d mount targets, such as the %s; %s",
+			j.Root, len(missing), missing[0], Remedy(j.Name, true))
 	}
 	lock, err := lockRoot(j, root, deadline)
 	if err != nil {
@@ -97,7 +97,7 @@ func lockRoot(j *config.Jail, root int, deadline time.Time) (*os.File, error) {
 	defer cancel()
 	if err := filelock.WaitFile(ctx, file); err != nil {
 		file.Close()
-		return nil, fmt.Errorf("jail %s: %w", j.Name, filelock.Explain(path, err))
+		return nil, config.JailError(j.Name, filelock.Explain(path, err))
 	}
 	return file, nil
 }
@@ -106,14 +106,19 @@ func lockRoot(j *config.Jail, root int, deadline time.Time) (*os.File, error) {
 func explainWriteError(j *config.Jail, attempt string, err error) error {
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return fmt.Errorf("jail %s: the storage does not let root of this node write to %s (cannot %s: %w): is root squashed there? "+
-			"Run it on a node that the export trusts (no_root_squash, exports(5)), or on the server", j.Name, j.Root, attempt, err)
+		return config.JailErrorf(j.Name,
+			"the storage does not let root of this node write to %s (cannot %s: %w): is root squashed there? "+
+				"Run it on a node that the export trusts (no_root_squash, exports(5)), or on the server",
+			j.Root, attempt, err)
 	case errors.Is(err, unix.EROFS):
-		return fmt.Errorf("jail %s: %s is read-only on this node (cannot %s); run it on a node that mounts it writable", j.Name, j.Root, attempt)
+		return config.JailErrorf(j.Name,
+			"%s is read-only on this node (cannot %s); run it on a node that mounts it writable", j.Root, attempt)
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return fmt.Errorf("jail %s: the file system of %s is full (cannot %s: %w); free space and inodes there, then run it again", j.Name, j.Root, attempt, err)
+		return config.JailErrorf(j.Name,
+			"the file system of %s is full (cannot %s: %w); free space and inodes there, then run it again",
+			j.Root, attempt, err)
 	}
-	return fmt.Errorf("jail %s: cannot %s in %s: %w", j.Name, attempt, j.Root, err)
+	return config.JailErrorf(j.Name, "cannot %s in %s: %w", attempt, j.Root, err)
 }
 
 // makeTarget creates one target and the directories above it. Every parent is resolved inside the root,

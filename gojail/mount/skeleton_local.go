@@ -23,13 +23,15 @@ func MakeLocal(c *config.Config, j *config.Jail, root int) error {
 	for _, path := range j.Local {
 		like, err := node.StatIn(root, path)
 		if err == unix.ENOENT {
-			return fmt.Errorf("jail %s: mount target %s is missing in %s; %s", j.Name, path, j.Root, Remedy(j.Name, node.IsImage(root)))
+			return config.JailErrorf(j.Name, "mount target %s is missing in %s; %s", path, j.Root, Remedy(j.Name,
+				node.IsImage(root)))
 		}
 		if err != nil {
-			return fmt.Errorf("jail %s: local directory %s cannot be reached in %s: %w", j.Name, path, j.Root, err)
+			return config.JailErrorf(j.Name, "local directory %s cannot be reached in %s: %w", path, j.Root, err)
 		}
 		if err := makeBelow(c.Scratch, plan.LocalDir(c, j, path), like); err != nil {
-			return fmt.Errorf("jail %s: cannot create the local directory %s on this node: %w", j.Name, plan.LocalDir(c, j, path), err)
+			return config.JailErrorf(j.Name, "cannot create the local directory %s on this node: %w",
+				plan.LocalDir(c, j, path), err)
 		}
 	}
 	return nil

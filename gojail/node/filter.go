@@ -3,8 +3,6 @@
 package node
 
 import (
-	"fmt"
-
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
@@ -69,7 +67,7 @@ func CompileFilter(j *config.Jail) ([]byte, error) {
 	}
 	program, err := seccomp.Compile(profile)
 	if err != nil {
-		return nil, fmt.Errorf("jail %s: seccomp: %w", j.Name, err)
+		return nil, config.JailErrorf(j.Name, "seccomp: %w", err)
 	}
 	return program, nil
 }

@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,7 +36,8 @@ func listDataDirs(c *config.Config, j *config.Jail, facts *node.HostFacts) ([]da
 	needed := findNeeded(c, facts)
 	for _, dir := range j.Data {
 		if paths := needed[config.FirstName(dir)]; paths != nil {
-			return nil, fmt.Errorf("jail %s: %s cannot be a data directory: slurmd needs the node's own %s", j.Name, dir, paths[0])
+			return nil, config.JailErrorf(j.Name, "%s cannot be a data directory: slurmd needs the node's own %s", dir,
+				paths[0])
 		}
 	}
 	var dirs []dataDir

@@ -5,7 +5,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -82,8 +81,8 @@ func Jail(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, error
 	for _, list := range lists {
 		for _, m := range list {
 			if taken[m.Destination] {
-				return nil, fmt.Errorf("jail %s: %s is the destination of two mounts; "+
-					"remove the configured one, gojail mounts it itself", j.Name, m.Destination)
+				return nil, config.JailErrorf(j.Name, "%s is the destination of two mounts; "+
+					"remove the configured one, gojail mounts it itself", m.Destination)
 			}
 			taken[m.Destination] = true
 			v.Spec.Mounts = append(v.Spec.Mounts, m)

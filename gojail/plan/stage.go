@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -124,9 +123,11 @@ func planTrustedMounts(c *config.Config, j *config.Jail, facts *node.HostFacts, 
 	for _, path := range listShownPaths(c, facts) {
 		if config.Under(path, "/tmp") {
 			if path == facts.State || slices.Contains(facts.SlurmFiles, filepath.Join(path, contract.Plugin)) {
-				return nil, fmt.Errorf("jail %s: gojail's directory %s must not lie below /tmp, which is private to each job; move it", j.Name, path)
+				return nil, config.JailErrorf(j.Name,
+					"gojail's directory %s must not lie below /tmp, which is private to each job; move it", path)
 			}
-			return nil, fmt.Errorf("jail %s: slurmd needs %s, but /tmp is private to each job; move it elsewhere", j.Name, path)
+			return nil, config.JailErrorf(j.Name, "slurmd needs %s, but /tmp is private to each job; move it elsewhere",
+				path)
 		}
 		if links[config.FirstName(path)] || Inside(have, path) || Inside(mounts, path) {
 			continue

@@ -28,7 +28,7 @@ func Reload(s *state.State, jail string, deadline time.Time) (bool, error) {
 	}
 	unlock, err := filelock.Lock(filepath.Join(s.JailDir(jail), contract.LockFile), deadline)
 	if err != nil {
-		return false, fmt.Errorf("jail %s: %w", jail, err)
+		return false, config.JailError(jail, err)
 	}
 	defer unlock()
 	return endZygote(s, jail, deadline)
@@ -39,10 +39,10 @@ func Reload(s *state.State, jail string, deadline time.Time) (bool, error) {
 func endZygote(s *state.State, jail string, deadline time.Time) (bool, error) {
 	r := state.ReadRecord(s.ZygoteRecord(jail))
 	if err := r.Kill(time.Until(deadline)); err != nil {
-		return false, fmt.Errorf("jail %s: %w", jail, err)
+		return false, config.JailError(jail, err)
 	}
 	if err := os.Remove(s.ZygoteRecord(jail)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("jail %s: cannot remove the record of its zygote: %w", jail, oneline.Cause(err))
+		return false, config.JailErrorf(jail, "cannot remove the record of its zygote: %w", oneline.Cause(err))
 	}
 	return r.Alive, nil
 }
