@@ -67,13 +67,9 @@ func readDockerArchive(b blobs, tag, platform string) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	image := &Image{Digest: sum.String(), Layered: true}
-	diffIDs, err := image.readConfig(configText, wanted)
+	image, diffIDs, err := newImage(sum, configText, wanted, "manifest.json", len(chosen.Layers))
 	if err != nil {
 		return nil, err
-	}
-	if len(diffIDs) != len(chosen.Layers) {
-		return nil, fmt.Errorf("manifest.json has %d layers and the configuration %d", len(chosen.Layers), len(diffIDs))
 	}
 	for i, name := range chosen.Layers {
 		image.Layers = append(image.Layers, &Layer{diffID: diffIDs[i].String(),

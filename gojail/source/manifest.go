@@ -48,51 +48,54 @@ func readImage(b blobs, digest v1.Hash, text []byte, wanted v1.Platform) (*Image
 	if err != nil {
 		return nil, err
 	}
-	image := &Image{Digest: digest.String(), Layered: true}
-	diffIDs, err := image.readConfig(configText, wanted)
-	if err != nil {
-		return nil, err
-	}
-	return image, image.addLayers(manifest, diffIDs, func(d v1.Descriptor) (*Layer, error) {
+	return newManifestImage(digest, manifest, configText, wanted, func(d v1.Descriptor) (*Layer, error) {
 		name, err := blobName(d.Digest)
 		return &Layer{Open: func(context.Context) (io.ReadCloser, error) { return b.openBlob(name) }}, err
 	})
 }
 
-// addLayers adds the layers of a manifest, as locate returns them.
-func (i *Image) addLayers(manifest *v1.Manifest, diffIDs []v1.Hash, locate func(v1.Descriptor) (*Layer, error)) error {
-	if len(diffIDs) != len(manifest.Layers) {
-		return fmt.Errorf("the manifest has %d layers and the configuration %d", len(manifest.Layers), len(diffIDs))
+// newManifestImage returns the image of a manifest with its layers, as locate returns them.
+func newManifestImage(digest v1.Hash, manifest *v1.Manifest, config []byte, wanted v1.Platform,
+	locate func(v1.Descriptor) (*Layer, error),
+) (*Image, error) {
+	image, diffIDs, err := newImage(digest, config, wanted, "the manifest", len(manifest.Layers))
+	if err != nil {
+		return nil, err
 	}
 	for n, d := range manifest.Layers {
 		if d.Size < 0 { // -1 would be "unknown" to the library, which then reads what a registry sends without limit
-			return fmt.Errorf("layer %d: the manifest says that it has %d bytes", n+1, d.Size)
+			return nil, fmt.Errorf("layer %d: the manifest says that it has %d bytes", n+1, d.Size)
 		}
 		layer, err := locate(d)
 		if err != nil {
-			return fmt.Errorf("layer %d: %w", n+1, err)
+			return nil, fmt.Errorf("layer %d: %w", n+1, err)
 		}
 		layer.Digest, layer.diffID, layer.Size = d.Digest.String(), diffIDs[n].String(), d.Size
-		i.Layers = append(i.Layers, layer)
+		image.Layers = append(image.Layers, layer)
 	}
-	return nil
+	return image, nil
 }
 
-// readConfig sets the platform of an image, and returns the DiffIDs of its layers.
-func (i *Image) readConfig(text []byte, wanted v1.Platform) ([]v1.Hash, error) {
+// newImage returns an image without its layers, and the DiffIDs of them by its configuration, which must be as many as the
+// layers of the document that lists these.
+func newImage(digest v1.Hash, text []byte, wanted v1.Platform, document string, layers int) (*Image, []v1.Hash, error) {
+	image := &Image{Digest: digest.String(), Layered: true}
 	var config v1.ConfigFile
 	if err := json.Unmarshal(text, &config); err != nil {
-		return nil, fmt.Errorf("the configuration is damaged: %w", err)
+		return nil, nil, fmt.Errorf("the configuration is damaged: %w", err)
 	}
-	if config.OS == "" || config.Architecture == "" {
-		return config.RootFS.DiffIDs, nil
+	if config.OS != "" && config.Architecture != "" {
+		is := v1.Platform{OS: config.OS, Architecture: config.Architecture, Variant: config.Variant}
+		image.Platform = oneline.Printable(is.String())
+		if config.OS != wanted.OS || config.Architecture != wanted.Architecture {
+			return nil, nil, fmt.Errorf("the image is for %s and not for %s; give --platform %[1]s if that is right",
+				image.Platform, wanted)
+		}
 	}
-	is := v1.Platform{OS: config.OS, Architecture: config.Architecture, Variant: config.Variant}
-	i.Platform = oneline.Printable(is.String())
-	if config.OS != wanted.OS || config.Architecture != wanted.Architecture {
-		return nil, fmt.Errorf("the image is for %s and not for %s; give --platform %[1]s if that is right", i.Platform, wanted)
+	if n := len(config.RootFS.DiffIDs); n != layers {
+		return nil, nil, fmt.Errorf("%s has %d layers and the configuration %d", document, layers, n)
 	}
-	return config.RootFS.DiffIDs, nil
+	return image, config.RootFS.DiffIDs, nil
 }
 
 // checkLayers refuses a manifest with a layer that cannot be unpacked.

@@ -72,12 +72,7 @@ func fetchImage(reference name.Reference, wanted v1.Platform, options ...remote.
 	if err != nil {
 		return nil, err
 	}
-	image := &Image{Digest: digest.String(), Layered: true}
-	diffIDs, err := image.readConfig(configText, wanted)
-	if err != nil {
-		return nil, err
-	}
-	return image, image.addLayers(manifest, diffIDs, func(d v1.Descriptor) (*Layer, error) {
+	return newManifestImage(digest, manifest, configText, wanted, func(d v1.Descriptor) (*Layer, error) {
 		return &Layer{Remote: true, Open: func(context.Context) (io.ReadCloser, error) {
 			layer, err := found.LayerByDigest(d.Digest)
 			if err != nil {

@@ -144,6 +144,8 @@ func TestRegistryWithALargeConfiguration(t *testing.T) {
 
 func TestLayerWithoutASize(t *testing.T) {
 	manifest := &v1.Manifest{Layers: []v1.Descriptor{{MediaType: types.OCILayer, Size: -1}}}
-	err := new(Image).addLayers(manifest, make([]v1.Hash, 1), func(v1.Descriptor) (*Layer, error) { return new(Layer), nil })
+	config := fmt.Appendf(nil, `{"rootfs": {"diff_ids": ["sha256:%064d"]}}`, 1)
+	_, err := newManifestImage(v1.Hash{}, manifest, config, v1.Platform{},
+		func(v1.Descriptor) (*Layer, error) { return new(Layer), nil })
 	require.EqualError(t, err, "layer 1: the manifest says that it has -1 bytes")
 }
