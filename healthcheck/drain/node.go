@@ -18,30 +18,19 @@ type nodeState struct {
 	stamp  string   // "root@2026-11-21T17:00:00": user and time of the reason
 }
 
-// readState returns the state of a node from its record. An unknown base state, anything but words in it, and a reason
-// without a stamp are errors.
-func readState(record *slurm.Record, name string) (*nodeState, error) {
-	state := record.Field("State")
-	n := &nodeState{Name: name, State: strings.Split(state, "+"), Reason: record.Reason}
+// readState returns the state of a node from its record. A reason without a stamp is an error.
+func readState(record *slurm.Record, name string) (n *nodeState, err error) {
+	n = &nodeState{Name: name, Reason: record.Reason}
 	if record.By != "" {
 		n.stamp = record.By + "@" + record.At
 	} else if record.Reason != "" {
 		return nil, fmt.Errorf("cannot parse the reason of the node %s: %.100q does not say who gave it", name, record.Reason)
 	}
-	for i, word := range n.State {
-		n.State[i] = strings.TrimRight(word, "*") // NOT_RESPONDING in older releases
-		if strings.Trim(n.State[i], "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != "" || n.State[i] == "" {
-			return nil, fmt.Errorf("cannot parse the state %.100q of the node %s", state, name)
-		}
-	}
-	if !slices.Contains(baseStates, n.State[0]) {
-		return nil, fmt.Errorf("cannot parse the state %.100q of the node %s", state, name)
+	if n.State, err = record.States(); err != nil {
+		return nil, fmt.Errorf("%w of the node %s", err, name)
 	}
 	return n, nil
 }
-
-// baseStates are the states of a node without its flags (slurm.h, enum node_states).
-var baseStates = []string{"UNKNOWN", "DOWN", "IDLE", "ALLOCATED", "ERROR", "MIXED", "FUTURE"}
 
 // hasState reports whether the node has any of the states.
 func (n *nodeState) hasState(states ...string) bool {

@@ -28,7 +28,10 @@ func readGPUs(gres, used string) ([]GPUs, error) {
 		return &list[len(list)-1]
 	}
 	for i, text := range []string{gres, used} {
-		for _, part := range splitGRES(text) {
+		for _, part := range SplitGRES(text) {
+			if part != "gpu" && !strings.HasPrefix(part, "gpu:") {
+				continue
+			}
 			kind, count, err := readGPU(part)
 			if err != nil {
 				return nil, err
@@ -50,13 +53,13 @@ func readGPUs(gres, used string) ([]GPUs, error) {
 // (_node_gres_used prints a NULL).
 const noType = ":(null)"
 
-// splitGRES splits a list at the commas outside of parentheses, and returns the GPUs in it: "gpu:h100:1".
-func splitGRES(text string) (list []string) {
+// SplitGRES splits a list of GRES at the commas outside of parentheses, and returns its parts without what is in
+// parentheses: "gpu:h100:1".
+func SplitGRES(text string) (list []string) {
 	text = strings.ReplaceAll(text, noType, "")
 	deep, begin := 0, 0
 	add := func(end int) {
-		part, _, _ := strings.Cut(text[begin:end], "(")
-		if part == "gpu" || strings.HasPrefix(part, "gpu:") {
+		if part, _, _ := strings.Cut(text[begin:end], "("); part != "" {
 			list = append(list, part)
 		}
 		begin = end + 1

@@ -3,6 +3,7 @@
 package slurm
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -57,6 +58,23 @@ func (n *Node) setStates(words []string) {
 	}
 	slices.Sort(n.Flags)
 	n.Flags = slices.Compact(n.Flags)
+}
+
+// States returns the words of the node's state, the base state first: "IDLE", "DRAIN". An unknown base state, and
+// anything but words, are errors.
+func (r *Record) States() (words []string, err error) {
+	state := r.Field("State")
+	for word := range strings.SplitSeq(state, "+") {
+		word = strings.TrimRight(word, "*") // NOT_RESPONDING in older releases
+		if strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != "" || word == "" {
+			return nil, fmt.Errorf("cannot parse the state %.100q", state)
+		}
+		words = append(words, word)
+	}
+	if !slices.Contains(baseStates, strings.ToLower(words[0])) {
+		return nil, fmt.Errorf("cannot parse the state %.100q", state)
+	}
+	return words, nil
 }
 
 // wordMost is the limit of a state, a flag or the reason of a job, in bytes.

@@ -72,6 +72,27 @@ func TestNodeStates(t *testing.T) {
 	}
 }
 
+func TestStatesOfARecord(t *testing.T) {
+	for text, want := range map[string][]string{
+		"IDLE":                      {"IDLE"},
+		"IDLE+DRAIN":                {"IDLE", "DRAIN"},
+		"DOWN*+NOT_RESPONDING":      {"DOWN", "NOT_RESPONDING"},
+		"MIXED+CLOUD*+INVALID_REG*": {"MIXED", "CLOUD", "INVALID_REG"},
+		"":                          nil,
+		"DRAIN":                     nil, // no base state
+		"IDLE+":                     nil,
+		"IDLE+ ":                    nil,
+		"idle":                      nil,
+		"IDLE+x":                    nil,
+		"IDLE/DRAIN":                nil,
+		"*":                         nil,
+	} {
+		states, err := (&Record{fields: map[string]string{"State": text}}).States()
+		assert.Equal(t, want, states, text)
+		assert.Equal(t, want == nil, err != nil, text)
+	}
+}
+
 func TestGPUs(t *testing.T) {
 	for texts, want := range map[[2]string][]GPUs{
 		{"", ""}:                           nil,

@@ -5,7 +5,6 @@ package gres
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,19 +68,12 @@ func formatCounts(counts []typedCount) string {
 	return strings.Join(words, ",")
 }
 
-// sockets are those of a GRES, as in "gpu:h100:4(S:0-1)".
-var sockets = regexp.MustCompile(`\([^)]*\)`)
-
 // ReadNode returns what slurmctld has of a node, from its record.
 func ReadNode(record *slurm.Record) (c NodeConf) {
 	if features := record.Field("AvailableFeatures"); features != "" {
 		c.features = strings.Split(features, ",")
 	}
-	gres := record.Field("Gres")
-	if gres == "" {
-		return c
-	}
-	for word := range strings.SplitSeq(sockets.ReplaceAllString(gres, ""), ",") {
+	for _, word := range slurm.SplitGRES(record.Field("Gres")) {
 		colon := strings.LastIndex(word, ":")
 		count, err := strconv.Atoi(word[colon+1:])
 		if colon < 0 || err != nil {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -57,14 +58,19 @@ func (j *jailCommand) askSlurm(ctx context.Context, f *nodesFlags) (cluster stor
 	if cluster.Name = node.SlurmValue(c, "ClusterName"); cluster.Name == "" {
 		return cluster, fmt.Errorf("cannot determine the name of this cluster: %s does not have ClusterName; run it on a node that has it, or give --no-slurm if each node that uses the store has written its lease", filepath.Join(c.Slurm.Conf, "slurm.conf"))
 	}
-	text, err := slurm.Run(ctx, slurm.Program{
-		Command: command.Command{Path: sinfo, Args: []string{"--noheader", "--Node", "--all", "--format=%N %T"}},
+	var nodes nodeList
+	odd, err := slurm.Rows(ctx, slurm.Program{
+		Command: command.Command{Path: sinfo, Args: []string{"--Node", "--all"}},
 		Conf:    filepath.Join(c.Slurm.Conf, "slurm.conf"), Timeout: sinfoTimeout,
-	})
-	if err != nil {
-		return cluster, fmt.Errorf("cannot ask Slurm for its nodes: %w; give --no-slurm if each node that uses the store has written its lease", err)
+	}, []string{"%N", "%T"}, nodes.add)
+	if err == nil && odd.Count > 0 {
+		err = fmt.Errorf("cannot parse the output of sinfo: %s", odd.First)
 	}
-	for _, n := range parseNodes(text) {
+	if err != nil {
+		return cluster, fmt.Errorf("cannot ask Slurm for its nodes: %w; "+
+			"give --no-slurm if each node that uses the store has written its lease", err)
+	}
+	for _, n := range nodes.list {
 		if f.except == "" || !except.Contains(n.Name) {
 			cluster.Nodes = append(cluster.Nodes, n)
 		}
@@ -72,21 +78,29 @@ func (j *jailCommand) askSlurm(ctx context.Context, f *nodesFlags) (cluster stor
 	return cluster, nil
 }
 
-// parseNodes parses lines of sinfo(1): a node, and its state with a suffix.
-func parseNodes(text string) (nodes []store.Node) {
-	seen := map[string]bool{}
-	for line := range strings.Lines(text) {
-		name, state, is := strings.Cut(strings.TrimSpace(line), " ")
-		if !is || seen[name] { // sinfo prints a node once for each partition
-			continue
-		}
-		seen[name] = true
-		state = strings.ToLower(strings.TrimSpace(state))
-		nodes = append(nodes, store.Node{
-			Name: name,
-			Off:  strings.HasSuffix(state, "~") || strings.HasPrefix(state, "powered_down") || strings.HasPrefix(state, "future"),
-			Down: strings.HasPrefix(state, "down") || strings.HasSuffix(state, "*"),
-		})
+// nodeList are the nodes that sinfo prints, of which each has a row for each of its partitions.
+type nodeList struct {
+	list []store.Node
+	seen map[string]bool
+}
+
+// add adds the node of a row of its name and its state.
+func (l *nodeList) add(row []string) error {
+	name, state := row[0], strings.ToLower(row[1])
+	switch {
+	case name == "" || state == "":
+		return errors.New("a node does not have a name and a state")
+	case l.seen[name]:
+		return nil
+	case l.seen == nil:
+		l.seen = map[string]bool{}
 	}
-	return nodes
+	l.seen[name] = true
+	begins := func(word string) bool { return strings.HasPrefix(state, word) }
+	l.list = append(l.list, store.Node{
+		Name: name,
+		Off:  strings.HasSuffix(state, "~") || begins("powered_down") || begins("future"),
+		Down: begins("down") || strings.HasSuffix(state, "*"),
+	})
+	return nil
 }

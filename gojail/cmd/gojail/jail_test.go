@@ -203,9 +203,16 @@ func TestSwitchToAnImageFile(t *testing.T) {
 	require.ErrorContains(t, err, `jail debian has no version "2020"; it has: `)
 }
 
-func TestParseNodes(t *testing.T) {
-	assert.Equal(t, []store.Node{{Name: "n1"}, {Name: "n2", Off: true}, {Name: "n3", Down: true}, {Name: "n4", Down: true}, {Name: "n5"}, {Name: "n6", Off: true}},
-		parseNodes("n1 idle\nn1 idle\nn2 idle~\nn3 down*\nn4 idle*\nn5 drained\nn6 powered_down\n\nodd\n"))
+func TestNodesOfSinfo(t *testing.T) {
+	var nodes nodeList
+	for _, row := range [][]string{{"n1", "idle"}, {"n1", "idle"}, {"n2", "idle~"}, {"n3", "down*"}, {"n4", "IDLE*"},
+		{"n5", "drained"}, {"n6", "powered_down"}} {
+		require.NoError(t, nodes.add(row))
+	}
+	assert.Equal(t, []store.Node{{Name: "n1"}, {Name: "n2", Off: true}, {Name: "n3", Down: true},
+		{Name: "n4", Down: true}, {Name: "n5"}, {Name: "n6", Off: true}}, nodes.list)
+	assert.Error(t, nodes.add([]string{"", "idle"}))
+	assert.Error(t, nodes.add([]string{"n7", ""}))
 }
 
 func TestJailEdit(t *testing.T) {
