@@ -4,11 +4,9 @@ package checks
 
 import (
 	"context"
-	"path/filepath"
-	"strconv"
-	"strings"
 
 	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/internal/procfs"
 )
 
 // memory compares the memory with the configured amount, which Slurm relies on: a failed module
@@ -46,20 +44,10 @@ func swap(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 // readMeminfo returns /proc/meminfo in MiB; false if a key that every kernel has is missing
 // (proc_meminfo(5)).
 func readMeminfo(h *check.Host) (map[string]uint64, bool) {
-	text, err := readFile(filepath.Join(h.Roots.Proc, "meminfo"))
-	if err != nil {
-		return nil, false
-	}
+	values, _ := procfs.ReadMeminfo(h.Roots.Proc) // none of a file that cannot be read
 	has := map[string]uint64{}
-	for row := range strings.Lines(string(text)) {
-		key, value, _ := strings.Cut(row, ":")
-		fields := strings.Fields(value)
-		if len(fields) != 2 || fields[1] != "kB" {
-			continue
-		}
-		if n, err := strconv.ParseUint(fields[0], 10, 64); err == nil {
-			has[key] = n / 1024
-		}
+	for key, value := range values {
+		has[key] = uint64(value / 1024)
 	}
 	_, available := has["MemAvailable"]
 	_, swap := has["SwapTotal"]
@@ -68,16 +56,14 @@ func readMeminfo(h *check.Host) (map[string]uint64, bool) {
 
 // hugePages compares the pool of huge pages of the default size with the configuration.
 func hugePages(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
-	text, err := readFile(filepath.Join(h.Roots.Proc, "meminfo"))
-	_, rest, found := strings.Cut(string(text), "HugePages_Total:")
-	number, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
-	has, err2 := strconv.ParseUint(number, 10, 64)
+	values, _ := procfs.ReadMeminfo(h.Roots.Proc)
+	has, known := values["HugePages_Total"]
 	switch want := s.Memory.HugePages; {
 	case want == 0:
 		return check.NewFinding(check.NotApplicable, "no huge pages are configured")
-	case err != nil || !found || err2 != nil:
+	case !known:
 		return check.NewFinding(check.Unknown, "cannot parse %s/meminfo", h.Roots.Proc)
-	case has < want:
+	case uint64(has) < want:
 		return check.NewFinding(check.Fail, "fewer huge pages than the configured %d", want)
 	}
 	return check.NewFinding(check.OK, "huge pages are as configured")

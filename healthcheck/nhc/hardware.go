@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gojail/gojail/internal/procfs"
 )
 
 // parseCPUInfo parses check_hw_cpuinfo [SOCKETS [CORES [THREADS]]], evaluated with
@@ -80,18 +82,9 @@ func (s *System) readCPUs() (has [3]int, err error) {
 
 // readMeminfo returns the sum of keys of /proc/meminfo, in kB.
 func (s *System) readMeminfo(keys []string) (sum int64, err error) {
-	text, err := os.ReadFile(filepath.Join(s.Proc, "meminfo"))
+	has, err := procfs.ReadMeminfo(s.Proc)
 	if err != nil {
 		return 0, errors.New("cannot read meminfo")
-	}
-	has := map[string]int64{}
-	for row := range strings.Lines(string(text)) {
-		key, value, _ := strings.Cut(row, ":")
-		if f := strings.Fields(value); len(f) == 2 {
-			if n, err := strconv.ParseInt(f[0], 10, 64); err == nil {
-				has[key] = n
-			}
-		}
 	}
 	for _, key := range keys {
 		n, known := has[key]

@@ -67,6 +67,21 @@ func TestReadName(t *testing.T) {
 	assert.Empty(t, ReadName(dir, 8))
 }
 
+func TestReadMeminfo(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "meminfo"), []byte(
+		"MemTotal:       16384 kB\nHugePages_Total:       3\nA: -1 kB\nB: x kB\n"+
+			"C: 1 MB\nD 1 kB\nE:\n: 9\nF: 1 kB"), 0o600))
+	values, err := ReadMeminfo(dir)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]int64{"MemTotal": 16384, "HugePages_Total": 3, "": 9, "F": 1}, values)
+	_, err = ReadMeminfo(filepath.Join(dir, "none"))
+	assert.ErrorIs(t, err, os.ErrNotExist)
+	values, err = ReadMeminfo("/proc")
+	require.NoError(t, err)
+	assert.Positive(t, values["MemTotal"])
+}
+
 func TestSetName(t *testing.T) {
 	before, err := os.ReadFile("/proc/self/comm")
 	require.NoError(t, err)
