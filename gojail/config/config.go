@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gojail/gojail/gojail/cdi"
 	"github.com/gojail/gojail/internal/trusted"
 )
 
@@ -150,3 +151,21 @@ func (c *Config) JailNames() []string { return slices.Sorted(maps.Keys(c.Jails))
 
 // IsOpenToAll reports whether all users may use the jail.
 func (j *Jail) IsOpenToAll() bool { return len(j.Users) == 0 && len(j.Groups) == 0 }
+
+// CDIDevices is what the CDI devices of a jail provide on this node.
+type CDIDevices struct {
+	Edits    cdi.Edits  // mounts gathered below contract.CDIDir
+	GPUNodes [][]string // device nodes of each of Slurm's GPUs, by its index
+	Absent   []string   // devices whose kind this node does not have
+	Err      error      // why no job gets this jail
+}
+
+// StandardSpool is the default of SlurmdSpoolDir (slurm.conf(5)).
+const StandardSpool = "/var/spool/slurmd"
+
+// SpoolDir is the value of SlurmdSpoolDir, with %n for the node's name and %h for its host name.
+type SpoolDir struct {
+	Dir  string
+	Host string
+	From string // path of the slurm.conf that sets it; "": the default
+}

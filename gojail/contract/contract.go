@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package contract is the Go side of include/gojail.h: the limits, versions and paths that the C side
+// also has.
 package contract
 
 import (
@@ -180,3 +182,21 @@ var TookBounds = [LaunchBounds]uint64{200, 500, 1000, 2500, 10000, 50000, 250000
 
 // FailReasons are the words for GOJAIL_REASON_..., by number.
 var FailReasons = [LaunchReasons]string{"configuration", "request", "storage", "sandbox", "step", "task"}
+
+// NameRule says what a name is made of, for messages about one that IsName does not accept.
+const NameRule = "a letter or digit, then letters, digits, '.', '_' or '-', at most 64"
+
+// IsName reports whether name can be that of a node, of a jail, of a jail's version or of a label of rails. None of them is
+// a path: names begin with no dot and contain no slash.
+func IsName(name string) bool {
+	if name == "" || len(name) > NameMax {
+		return false
+	}
+	for i, c := range []byte(name) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !letter && (i == 0 || c != '.' && c != '_' && c != '-') {
+			return false
+		}
+	}
+	return true
+}

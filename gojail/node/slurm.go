@@ -5,6 +5,7 @@ package node
 import (
 	"debug/elf"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -213,4 +214,9 @@ func readDynamic(path string, tags ...elf.DynTag) []string {
 		}
 	}
 	return list
+}
+
+func HostName() string {
+	name, _ := os.Hostname()
+	return name
 }

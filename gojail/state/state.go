@@ -11,12 +11,17 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/quota"
 	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/wholefile"
 )
 
 // State is the state directory of a node, which docs/state.md describes.
@@ -176,4 +181,37 @@ func Directories(dir string) ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// ScratchUsage returns what a job uses of the node's disk below the scratch directory, where project quotas count it.
+// The path is root's: no user can enter the directory that holds those of all jobs.
+func (s *State) ScratchUsage(job string) (u quota.Usage, known bool) {
+	path, err := os.Readlink(filepath.Join(s.JobDir(job), contract.ScratchLink))
+	if err != nil {
+		return u, false // its /tmp is in memory, or the job has ended
+	}
+	dir, err := rootpath.OpenDirectory(unix.AT_FDCWD, filepath.Dir(path), 0)
+	if err != nil {
+		return u, false
+	}
+	defer dir.Close()
+	return quota.ReadUsage(int(dir.Fd()), job)
+}
+
+// Cgroups returns the paths of a job's cgroups as its first step noted them: one with v2, one for each controller with
+// v1, none where Slurm uses none.
+func (s *State) Cgroups(job string) []string {
+	text, err := os.ReadFile(filepath.Join(s.JobDir(job), contract.CgroupsFile))
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(text))
+}
+
+// ReplaceFile atomically replaces the file at path, readable by root only. The caller holds a lock.
+func ReplaceFile(path, text string) error {
+	if err := wholefile.Write(path, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("cannot write %s: %w; is the state directory full or read-only?", path, oneline.Cause(err))
+	}
+	return nil
 }

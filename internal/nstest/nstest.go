@@ -10,9 +10,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/moby/sys/mountinfo"
 	"github.com/stretchr/testify/require"
@@ -156,4 +159,19 @@ func MountOf(mounts []*mountinfo.Info, path string) *mountinfo.Info {
 		}
 	}
 	return found
+}
+
+// WaitUntilClosed waits until no process has a file open whose path matches a pattern. A process that is killed while it starts
+// a child leaves its flock(2) locks to the child, until execve(2) closes the files: the next command would find them taken.
+func WaitUntilClosed(t *testing.T, pattern string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		links, err := filepath.Glob("/proc/[0-9]*/fd/*")
+		require.NoError(t, err)
+		return !slices.ContainsFunc(links, func(link string) bool {
+			target, err := os.Readlink(link)
+			open, _ := filepath.Match(pattern, target)
+			return err == nil && open
+		})
+	}, 10*time.Second, 10*time.Millisecond, "a process has %s open", pattern)
 }

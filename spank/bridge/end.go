@@ -104,3 +104,12 @@ func (r *request) finishJob() ([]mount.Tree, error) {
 	}
 	return nil, errors.Join(err, failed)
 }
+
+// endLogin ends the sandbox of a user's sessions on a login node, unless it is used.
+func (r *request) endLogin() ([]mount.Tree, error) {
+	state, scratch, err := r.openForEnd()
+	if err != nil {
+		return nil, err
+	}
+	return nil, sandbox.EndLogin(state, scratch, r.words["job"], r.lastMoment())
+}
