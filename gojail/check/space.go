@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -175,17 +174,15 @@ func (c *checker) findUsersProcess() string {
 	own := []uint64{nobody, uint64(c.findSlurmUID(node.ReadSlurmConf(c.config)))}
 	pids, _ := procfs.ListNumbers(proc)
 	for _, pid := range pids {
-		text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "status"))
+		// The owner of /proc/PID does not show it: that is root if the process is not dumpable (proc(5)).
+		status, err := procfs.ReadStatus(proc, pid, "Name", "Uid")
 		if err != nil {
 			continue // it has ended
 		}
-		_, ids, _ := strings.Cut(string(text), "\nUid:\t") // the owner of /proc/PID is root if it is not dumpable (proc(5))
-		ids, _, _ = strings.Cut(ids, "\n")
-		for _, id := range strings.Fields(ids) {
+		for id := range strings.FieldsSeq(status[1]) {
 			uid, err := strconv.ParseUint(id, 10, 32)
 			if err == nil && uid >= firstUID && !slices.Contains(own, uid) {
-				name, _, _ := strings.Cut(strings.TrimPrefix(string(text), "Name:\t"), "\n")
-				return fmt.Sprintf("%s, process %d", name, pid)
+				return fmt.Sprintf("%s, process %d", status[0], pid)
 			}
 		}
 	}

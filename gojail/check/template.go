@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +13,7 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/procfs"
 )
 
 // checkTemplate reports a template whose root is not what the jail's path leads to: the storage was
@@ -65,13 +65,11 @@ func (c *checker) checkZygote(j *config.Jail) {
 
 // describeProcess returns the state of a process as proc_pid_status(5) has it, such as "T (stopped)".
 func describeProcess(pid int) string {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	status, err := procfs.ReadStatus("/proc", pid, "State")
 	if err != nil {
 		return "ended"
 	}
-	_, rest, _ := strings.Cut(string(text), "\nState:\t")
-	state, _, _ := strings.Cut(rest, "\n")
-	return "state " + state
+	return "state " + status[0]
 }
 
 // identifyTemplate returns what a jail's template has as its root, or "" where it has no template, or one

@@ -3,15 +3,11 @@
 package subids
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/internal/procfs"
@@ -29,37 +25,29 @@ func ReadProcesses(proc string) (uids, gids []Owner, err error) {
 		return nil, nil, err
 	}
 	for _, pid := range pids {
-		dir := filepath.Join(proc, strconv.Itoa(pid))
-		if namespace, err := os.Readlink(filepath.Join(dir, "ns/user")); err != nil || namespace != own {
+		path := filepath.Join(proc, strconv.Itoa(pid), "ns/user")
+		if namespace, err := os.Readlink(path); err != nil || namespace != own {
 			continue // it has ended, or root may not inspect it
 		}
-		status, err := os.ReadFile(filepath.Join(dir, "status"))
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		status, err := procfs.ReadStatus(proc, pid, "Uid", "Gid", "Groups")
+		if procfs.HasEnded(err) {
 			continue
 		}
 		if err != nil {
 			return nil, nil, err
 		}
 		name := fmt.Sprint("process ", pid)
-		uids = append(uids, parseIDs(string(status), name, "Uid:")...)
-		gids = append(gids, parseIDs(string(status), name, "Gid:", "Groups:")...)
+		uids = append(uids, parseIDs(status[0], name)...)
+		gids = append(gids, parseIDs(status[1]+" "+status[2], name)...)
 	}
 	return uids, gids, nil
 }
 
-// parseIDs returns the ids in lines of proc_pid_status(5).
-func parseIDs(status, name string, keys ...string) (owners []Owner) {
-	for text := range strings.Lines(status) {
-		for _, key := range keys {
-			list, found := strings.CutPrefix(text, key)
-			if !found {
-				continue
-			}
-			for word := range strings.FieldsSeq(list) {
-				if id, err := config.ParseID(word); err == nil {
-					owners = append(owners, Owner{id, name})
-				}
-			}
+// parseIDs returns the ids in a list.
+func parseIDs(list, name string) (owners []Owner) {
+	for word := range strings.FieldsSeq(list) {
+		if id, err := config.ParseID(word); err == nil {
+			owners = append(owners, Owner{id, name})
 		}
 	}
 	return owners

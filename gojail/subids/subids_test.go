@@ -220,7 +220,21 @@ func TestReadProcesses(t *testing.T) {
 	}
 	assert.Contains(t, ids(uids), uint32(os.Getuid()))
 	assert.Contains(t, ids(gids), uint32(os.Getgid()))
+
+	proc := t.TempDir()
+	for name, namespace := range map[string]string{
+		"self": "user:[1]", "7": "user:[1]", "8": "user:[2]", "9": "user:[1]",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Join(proc, name, "ns"), 0o700))
+		require.NoError(t, os.Symlink(namespace, filepath.Join(proc, name, "ns/user")))
+	}
 	const status = "Name:\tx\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nFDSize:\t64\nGroups:\t9 10 \n"
-	assert.Equal(t, []uint32{1, 2, 3, 4}, ids(parseIDs(status, "process 1", "Uid:")))
-	assert.Equal(t, []uint32{5, 6, 7, 8, 9, 10}, ids(parseIDs(status, "process 1", "Gid:", "Groups:")))
+	for _, name := range []string{"7", "8"} {
+		require.NoError(t, os.WriteFile(filepath.Join(proc, name, "status"), []byte(status), 0o600))
+	}
+	uids, gids, err = ReadProcesses(proc)
+	require.NoError(t, err)
+	assert.Equal(t, []uint32{1, 2, 3, 4}, ids(uids))
+	assert.Equal(t, []uint32{5, 6, 7, 8, 9, 10}, ids(gids))
+	assert.Equal(t, "process 7", uids[0].Name)
 }

@@ -3,7 +3,6 @@
 package procfs
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -68,7 +67,7 @@ func SetName(name string) error {
 	files, err := filepath.Glob("/proc/self/task/*/comm")
 	for _, file := range files {
 		e := os.WriteFile(file, []byte(name), 0)
-		if !errors.Is(e, os.ErrNotExist) && !errors.Is(e, unix.ESRCH) { // the thread has ended
+		if !HasEnded(e) {
 			err = errors.Join(err, e)
 		}
 	}
@@ -95,15 +94,36 @@ func ReadTitle(pid int) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, titleMost))
 }
 
+// ReadStatus returns the values of keys of /proc/PID/status, such as "Uid", without the blanks around them, or "" for a
+// key that is missing (proc_pid_status(5)). The kernel escapes line ends in the name of a process. proc is "/proc".
+func ReadStatus(proc string, pid int, keys ...string) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "status"))
+	if err != nil {
+		return nil, err
+	}
+	values := make([]string, len(keys))
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(line, ":")
+		if i := slices.Index(keys, key); i >= 0 {
+			values[i] = strings.TrimSpace(value)
+		}
+	}
+	return values, nil
+}
+
+// HasEnded reports whether an error of a file of /proc means that its process has ended.
+func HasEnded(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) }
+
 // IsRoots reports whether root started the process, whatever its effective user. The owner of /proc/PID
 // does not show that: it is root for every process that is not dumpable.
 func IsRoots(pid int) bool { return IsOf(pid, "0") }
 
 // IsOf is IsRoots for a user of any uid.
 func IsOf(pid int, uid string) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	status, err := ReadStatus("/proc", pid, "Uid")
 	if err != nil {
-		return !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ESRCH) // unknown counts as yes
+		return !HasEnded(err) // unknown counts as yes
 	}
-	return bytes.Contains(text, []byte("\nUid:\t"+uid+"\t")) // the real user id, proc_pid_status(5)
+	real, _, _ := strings.Cut(status[0], "\t")
+	return real == uid
 }

@@ -12,8 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-
-	"golang.org/x/sys/unix"
 )
 
 // Stat is a part of /proc/PID/stat.
@@ -31,7 +29,7 @@ const kernelThread = 0x00200000
 func ReadStat(proc string, pid int) (s Stat, found bool, err error) {
 	path := filepath.Join(proc, strconv.Itoa(pid), "stat")
 	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+	if HasEnded(err) {
 		return s, false, nil
 	}
 	if err != nil {

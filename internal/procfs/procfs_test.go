@@ -5,6 +5,7 @@ package procfs
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -80,6 +81,24 @@ func TestReadMeminfo(t *testing.T) {
 	values, err = ReadMeminfo("/proc")
 	require.NoError(t, err)
 	assert.Positive(t, values["MemTotal"])
+}
+
+func TestReadStatus(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "7"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "7/status"), []byte(
+		"Name:\ta: b\\nUid:\t9\nState:\tT (stopped)\nUid:\t0\t1\t2\t3\nGroups:\t4 5 \nCapEff\n"), 0o600))
+	values, err := ReadStatus(dir, 7, "Uid", "Name", "Groups", "State", "CapEff", "None")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"0\t1\t2\t3", "a: b\\nUid:\t9", "4 5", "T (stopped)", "", ""}, values)
+	_, err = ReadStatus(dir, 8, "Uid")
+	require.Error(t, err)
+	assert.True(t, HasEnded(err))
+
+	uid := strconv.Itoa(os.Getuid())
+	assert.True(t, IsOf(os.Getpid(), uid))
+	assert.False(t, IsOf(os.Getpid(), uid+"1"))
+	assert.False(t, IsOf(1<<30, "0"), "it has ended")
 }
 
 func TestSetName(t *testing.T) {
