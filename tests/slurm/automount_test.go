@@ -97,7 +97,7 @@ func TestRootBelowAnAutomounter(t *testing.T) {
 			}
 			requireOutput(t, "v1", launch())
 			assert.Equal(t, name == "bind", template == readRecordPid(t, c, "jails/debian/zygote"), "the template has what is mounted now")
-			assert.Equal(t, 1, countZygotes(c, "n1"))
+			requireOneZygote(t, c, "n1")
 			t.Run("not mounted", func(t *testing.T) { testMissingMount(t, c, step, launch) })
 			t.Run("silent", func(t *testing.T) { testSilentAutomounter(t, c, daemon, launch) })
 		})

@@ -117,7 +117,7 @@ func TestSwitchedRoot(t *testing.T) {
 		runAsRoot(t, c, "mv /srv/versions/away /srv/versions/current")
 		assert.True(t, harness.Poll(harness.Timeout, func() bool { return readTree(c) == "v3" }))
 	})
-	assert.Equal(t, 1, countZygotes(c, "n1"), "the zygotes of the other trees are gone")
+	requireOneZygote(t, c, "n1")
 }
 
 // waitForSettled waits until a later change of a tree has another time than the last one: templates that are made earlier do not record it.
@@ -251,7 +251,7 @@ func TestStaleTemplate(t *testing.T) {
 		assert.NotEqual(t, before, after)
 		before = after
 	}
-	assert.Equal(t, 1, countZygotes(c, "n1"))
+	requireOneZygote(t, c, "n1")
 }
 
 // waitForExpiry waits until the last answer of the storage is no longer good.
@@ -311,7 +311,7 @@ func TestSilentStorage(t *testing.T) {
 			if step != nil {
 				requireOutput(t, "v1", step("cat "+marker))
 			}
-			assert.Equal(t, 1, countZygotes(c, "n1"))
+			requireOneZygote(t, c, "n1")
 		})
 	}
 }
@@ -364,8 +364,7 @@ func TestProberKilled(t *testing.T) {
 		assert.Equal(t, "v1", <-got, name)
 	}
 	assert.LessOrEqual(t, len(named("gojail-prober")), 1)
-	// A child that the zygote has just forked still has its name.
-	assert.True(t, harness.Poll(harness.Timeout, func() bool { return countZygotes(c, "n1") == 1 }))
+	requireOneZygote(t, c, "n1")
 }
 
 // TestStoppedProber: on a node where some step always waits for the storage, a prober that is stopped is replaced as

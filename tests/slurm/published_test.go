@@ -49,7 +49,7 @@ func TestKilledBetweenTheNamesOfATemplate(t *testing.T) {
 				requireOutput(t, tree, c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 				requireOutput(t, "v1", step("cat "+marker))
 				assert.NotEqual(t, before, readRecordPid(t, c, "jails/debian/zygote"), "killed before %s", name)
-				assert.True(t, harness.Poll(harness.Timeout, func() bool { return countZygotes(c, "n1") == 1 }), name)
+				requireOneZygote(t, c, "n1")
 			}
 		})
 	}

@@ -93,7 +93,7 @@ func TestZygoteWhoseCallerIsGone(t *testing.T) {
 	runAsRoot(t, c, "{ sleep 0.1; "+launcher+" 3>&1 >/dev/null 2>&1; } | true")
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return readRecordPid(t, c, "jails/debian/zygote") != zygote.Pid }))
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { _, err := c.Process(zygote.Pid); return err != nil }), "the one before lives on")
-	assert.True(t, harness.Poll(harness.Timeout, func() bool { return countZygotes(c, "n1") == 1 }), "%d zygotes on n1", countZygotes(c, "n1"))
+	requireOneZygote(t, c, "n1")
 	_, err = c.Process(readRecordPid(t, c, "jails/debian/zygote"))
 	assert.NoError(t, err, "the new one has ended")
 	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
@@ -139,8 +139,8 @@ func TestDamagedState(t *testing.T) {
 	require.Zero(t, r.Code, r)
 	assert.Contains(t, r.Stdout, "whose record is lost")
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { return countHolders(c) == 0 }), "a holder is left")
-	for _, node := range harness.Nodes { // a spare is called so at first
-		assert.True(t, harness.Poll(harness.Timeout, func() bool { return countZygotes(c, node) == 1 }), "%d zygotes on %s", countZygotes(c, node), node)
+	for _, node := range harness.Nodes {
+		requireOneZygote(t, c, node)
 	}
 	requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 }
@@ -263,14 +263,19 @@ func countHolders(c *harness.Cluster) (count int) {
 	return count
 }
 
-// countZygotes returns the number of templates of the jail debian on a node.
-func countZygotes(c *harness.Cluster, node string) (count int) {
-	for _, p := range c.Find("state=/run/gojail/" + node + " ") {
-		if p.Status["Name"] == "gojail-zygote" && strings.Contains(p.Command, " jail=debian ") {
-			count++
+// requireOneZygote waits until a node has one template of the jail debian: a child that the zygote has just forked still has its name.
+func requireOneZygote(t *testing.T, c *harness.Cluster, node string) {
+	t.Helper()
+	var found []string
+	require.True(t, harness.Poll(harness.Timeout, func() bool {
+		found = nil
+		for _, p := range c.Find("state=/run/gojail/" + node + " ") {
+			if p.Status["Name"] == "gojail-zygote" && strings.Contains(p.Command, " jail=debian ") {
+				found = append(found, fmt.Sprintf("%d of %s", p.Pid, p.Status["PPid"]))
+			}
 		}
-	}
-	return count
+		return len(found) == 1
+	}), "zygotes on %s: %s", node, found)
 }
 
 // TestHolderWithoutRecordEnds: no later step, and no sweep, could find it.

@@ -98,7 +98,7 @@ func TestZygoteStoppedOnSilentStorage(t *testing.T) {
 			waitForExpiry()
 			requireOutput(t, "v1", endsWithin(t, deadline, func() harness.Result { return launch(step) }))
 			assert.True(t, harness.Poll(harness.Timeout, func() bool { _, err := c.Process(pid); return err != nil }), "the stopped one is gone")
-			assert.Equal(t, 1, countZygotes(c, "n1"))
+			requireOneZygote(t, c, "n1")
 		})
 	}
 	t.Run("on silent storage", func(t *testing.T) {
