@@ -25,6 +25,7 @@ struct step {
 	bool asked;                       /* slurm_spank_init_post_opt was called */
 	bool opened;                      /* slurm_spank_user_init was: Slurm has opened the step's files */
 	bool entered;                     /* slurm_spank_task_init_privileged was, in this task */
+	bool untold;                      /* the user is still to be told why the step is refused */
 	bool external;                    /* a step without tasks, which no jail is for */
 	bool own_cgroups;                 /* the jail shows the job's cgroups */
 	uint32_t forked, ended;           /* tasks */

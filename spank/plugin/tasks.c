@@ -87,7 +87,7 @@ static void leave_stage(struct step *step)
 	if (step_is_jailed(step))
 		share_with_jail(step);
 	if (stage_window_leave(&step->window, &step->fault) == 0 && refused)
-		explain_to_user(step, step->fault.text); /* its tasks say so in the files for which it is refused */
+		step->untold = true; /* its tasks say so in the files for which it is refused */
 	if (step_is_jailed(step))
 		note_job_cgroups(&step->node, step->job);
 	if (k_seteuid(user) < 0)
@@ -180,6 +180,9 @@ int tasks_forked(struct step *step, spank_t sp)
 
 	if (step->forked++ == 0 && begin_forks(step, false) < 0)
 		return -1;
+	if (step->untold)
+		explain_to_user(step, step->fault.text);
+	step->untold = false;
 	if (!step_is_jailed(step) || stage_window_is_elsewhere(&step->window) ||
 	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || step->forked < tasks)
 		return 0;

@@ -174,6 +174,37 @@ func TestExternStepAndEpilogDoNothing(t *testing.T) {
 	assert.Equal(t, "init 0\njob_epilog 0\n", out)
 }
 
+// TestRefusedFileIsToldOnce: the user is told once why a step is refused for a file, before srun has the step's result,
+// and not in a hook in which Slurm can send no message.
+func TestRefusedFileIsToldOnce(t *testing.T) {
+	requireRoot(t)
+	h := buildHost(t)
+	h.makeJail(t)
+	file := filepath.Join(h.dir, "of-the-node")
+	require.NoError(t, os.WriteFile(file, nil, 0o666))
+	require.NoError(t, os.Chmod(file, 0o666))
+	for _, row := range []struct {
+		name, calls, want string
+		env               []string
+	}{
+		{"step", "as_user,task,task_post_fork,task_post_fork", "to job 7: gojail: --output or --error: ",
+			[]string{"HOST_STEP=0"}},
+		{"files that Slurm cannot open", "place", "to job 7: gojail: Slurm looked for --output", []string{"HOST_STEP=0"}},
+		{"files of a batch step that Slurm cannot open", "place", "load job 7\n",
+			[]string{"HOST_STEP=4294967291", "HOST_SCRIPT=" + h.dir + "/spool/job00007/slurm_script"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			out := h.runCalls(t, "open,init,options,init_post_opt,"+row.calls+",task_exit,exit", append(row.env, "HOST_OPEN="+file)...)
+			assert.Equal(t, 1, strings.Count(out, row.want), out)
+			assert.Regexp(t, `exit 0\n$`, out)
+			if _, after, told := strings.Cut(out, row.want); row.name == "step" && assert.True(t, told, out) {
+				assert.Equal(t, 2, strings.Count(after, "task_post_fork"), out)
+			}
+		})
+	}
+	h.runCalls(t, "init,job_epilog", "HOST_CONTEXT=script")
+}
+
 // endRecorded ends the process of a record, which is "version pid starttime key".
 func endRecorded(t *testing.T, record string) {
 	t.Helper()

@@ -14,10 +14,12 @@
  * The call "place" prints where the process is: "at home", or what differs from the start: the namespace, which is the jail's or the
  * stage's, the root, the effective user, the mask. "as_user" is user_init as Slurm calls it. "make" creates the directories of HOST_MAKE,
  * separated by ';', as Slurm does between two hooks. "counted" prints how many calls can fail (faults.c).
+ * "open" opens HOST_OPEN for writing, as a file that Slurm writes for tasks.
  * The call "judge" reads values of --jail-mount, a line each, and prints a result for each.
  * It prints "CALL rc" for each call and, in task, the jail's /marker.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -175,8 +177,20 @@ EXPORT spank_err_t spank_get_item(spank_t sp, spank_item_t item, ...)
 	return (spank_err_t)rc;
 }
 
+/* From 23.02 on slurmstepd ends if it sends a message in user_init: it holds a lock (auth_setuid_lock in auth.c). */
+static int locked;
+
+static void send_message(void)
+{
+	if (!locked)
+		return;
+	printf("fatal: a message is sent in user_init\n");
+	exit(4);
+}
+
 EXPORT int slurm_notify_job(unsigned job, char *message)
 {
+	send_message();
 	printf("to job %u: %s\n", job, message);
 	return 0;
 }
@@ -185,6 +199,7 @@ EXPORT int slurm_load_job(void **found, unsigned job, unsigned short flags)
 {
 	(void)found;
 	(void)flags;
+	send_message();
 	printf("load job %u\n", job);
 	return -1;
 }
@@ -216,7 +231,9 @@ static int hook(void *plugin, const char *name)
 		printf("%s missing\n", name);
 		exit(3);
 	}
+	locked = strcmp(name, "user_init") == 0;
 	rc = call(NULL, 2, argv);
+	locked = 0;
 	printf("%s %d\n", name, rc);
 	fflush(stdout);
 	return rc;
@@ -320,6 +337,8 @@ int main(int argc, char **argv)
 			make_directories();
 		else if (strcmp(name, "as_user") == 0)
 			user_init(plugin);
+		else if (strcmp(name, "open") == 0)
+			open(fact("HOST_OPEN", ""), O_WRONLY);
 		else if (strcmp(name, "place") == 0)
 			print_place();
 		else if (strcmp(name, "counted") == 0)
