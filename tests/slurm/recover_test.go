@@ -263,7 +263,8 @@ func countHolders(c *harness.Cluster) (count int) {
 	return count
 }
 
-// requireOneZygote waits until a node has one template of the jail debian: a child that the zygote has just forked still has its name.
+// requireOneZygote waits until a node has one template of the jail debian: a child that the zygote has just forked
+// still has its name.
 func requireOneZygote(t *testing.T, c *harness.Cluster, node string) {
 	t.Helper()
 	var found []string

@@ -16,11 +16,12 @@ import (
 
 const (
 	cookie = "0123456789abcdef0123456789abcdef"
-	// display is an X server, in so far as it listens where one would.
+	// display is an X server, in so far as it listens where one would and answers clients that have begun. Slurm may
+	// lose what a server writes at once before it closes (_half_duplex of 24.11.5, seen without a jail).
 	display = `$s = IO::Socket::INET->new(Listen => 5, LocalAddr => "127.0.0.1:6010", ReuseAddr => 1) or die $!;
-while ($c = $s->accept) { print $c "hello\n"; close $c }`
+while ($c = $s->accept) { if (defined(<$c>)) { print $c "hello\n"; <$c> } close $c }`
 	// window is an X program, in so far as it finds the server and the cookie.
-	window = `n=${DISPLAY#*:}; exec 3<>/dev/tcp/localhost/$((6000 + ${n%.*})); cat <&3
+	window = `n=${DISPLAY#*:}; exec 3<>/dev/tcp/localhost/$((6000 + ${n%.*})); echo begin >&3; read -r line <&3; echo "$line"; exec 3>&-
 stat -c '%U %a' $XAUTHORITY; tail -c16 $XAUTHORITY | od -An -tx1 | tr -d ' '`
 )
 
