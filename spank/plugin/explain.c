@@ -4,6 +4,7 @@
 #include "common/fd.h"
 #include "common/path.h"
 #include "common/printable.h"
+#include "plugin/release.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -63,10 +64,10 @@ static void comment_job(uint32_t job, char *line)
 	const slurm_job_info_t *about;
 	job_desc_msg_t change;
 
-	if (slurm_load_job(&found, job, 0) != SLURM_SUCCESS)
+	if (slurm_load_job(&found, JOB_ARGUMENT(job), 0) != SLURM_SUCCESS)
 		return;
 	slurm_init_job_desc_msg(&change);
-	change.job_id = job;
+	change.JOB_MEMBER = job;
 	change.admin_comment = line;
 	about = find_job(found, job);
 	if (about && (!about->admin_comment || !about->admin_comment[0]))
@@ -85,7 +86,7 @@ void explain_to_user(const struct step *step, const char *text)
 	if (step->script[0])
 		comment_job(job, line);
 	else
-		slurm_notify_job(job, line);
+		slurm_notify_job(JOB_ARGUMENT(job), line);
 }
 
 void explain_files(const struct step *step)

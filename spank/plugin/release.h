@@ -20,4 +20,18 @@
 /* Up to 23.02 Slurm looks for the program of a task epilog before it forks (_run_script_as_user in mgr.c). */
 #define EPILOG_IS_LOOKED_FOR (SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 11, 0))
 
+/* A job's number as an argument of slurm_load_job and slurm_notify_job. */
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+#define JOB_ARGUMENT(job) ((slurm_step_id_t){.job_id = (job), .step_het_comp = NO_VAL, .step_id = NO_VAL})
+#else
+#define JOB_ARGUMENT(job) (job)
+#endif
+
+/* A job's number in a job_desc_msg_t. */
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
+#define JOB_MEMBER step_id.job_id
+#else
+#define JOB_MEMBER job_id
+#endif
+
 #endif
