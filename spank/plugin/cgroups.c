@@ -67,19 +67,21 @@ int find_job_cgroups(struct shared *list, int max)
 	return count;
 }
 
-void note_job_cgroups(const struct node *node, const char *job)
+void note_job_cgroups(const struct node *node, const char *job, const struct shared *list, int count)
 {
-	static struct shared groups[CGROUPS_MAX];
-	static char text[CGROUPS_MAX * (sizeof(groups[0].path) + 1) + 1];
-	scoped_fd dir = job_open(node, job);
+	static char text[CGROUPS_MAX * (sizeof(list[0].path) + 1) + 1];
+	char path[GOJAIL_PATH_MAX + 64];
 	size_t used = 0;
 
-	if (dir < 0 || faccessat(dir, GOJAIL_CGROUPS, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+	if (!count)
 		return;
-	for (int i = 0, count = find_job_cgroups(groups, CGROUPS_MAX); i < count; i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s\n", groups[i].path);
-	if (used)
-		job_write_text(dir, GOJAIL_CGROUPS, text);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/" GOJAIL_CGROUPS, node->state, job);
+	scoped_fd fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return; /* an earlier step has noted them */
+	for (int i = 0; i < count; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s\n", list[i].path);
+	write_ignored(fd, text, used);
 }
 
 /* Reads a number from a file of a cgroup; "" where there is none. */
@@ -91,15 +93,13 @@ static void read_number(const char *path, char *text, size_t size)
 	text[strspn(text, "0123456789")] = '\0';
 }
 
-void note_job_memory(const struct node *node, const char *job)
+void note_job_memory(const struct node *node, const char *job, const struct shared *list, int count)
 {
 	static const char *const files[] = {"memory.peak", "memory.max_usage_in_bytes"}; /* v2 since Linux 5.19, v1 */
-	static struct shared groups[CGROUPS_MAX];
-	char path[sizeof(groups[0].path) + 32], peak[32] = "";
-	int count = find_job_cgroups(groups, CGROUPS_MAX);
+	char path[sizeof(list[0].path) + 32], peak[32] = "";
 
 	for (int i = 0; i < count * 2 && !peak[0]; i++) {
-		snprintf(path, sizeof(path), "%s/%s", groups[i / 2].path, files[i % 2]);
+		snprintf(path, sizeof(path), "%s/%s", list[i / 2].path, files[i % 2]);
 		read_number(path, peak, sizeof(peak));
 	}
 	if (!peak[0])

@@ -25,9 +25,12 @@ int find_job_cgroups(struct shared *list, int max);
  * Notes in the job's records where the job's cgroups are, once: the metrics read them while the job runs. From Slurm 26.05 on no
  * one can tell from a job's number how they are called.
  */
-void note_job_cgroups(const struct node *node, const char *job);
+void note_job_cgroups(const struct node *node, const char *job, const struct shared *list, int count);
 
-/* Notes in the job's records how much memory the job had at most so far, as its cgroup says at the end of each step. */
-void note_job_memory(const struct node *node, const char *job);
+/*
+ * Notes in the job's records how much memory the job had at most so far, as the cgroups of the list say. After the last task of a step, before Slurm
+ * ends its cgroups: with v1 the job's own go with those of its last step, before slurmstepd calls the hook exit.
+ */
+void note_job_memory(const struct node *node, const char *job, const struct shared *list, int count);
 
 #endif

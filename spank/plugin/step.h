@@ -48,6 +48,7 @@ struct step {
 	struct confine confine;
 	struct pmix pmix;
 	struct shared shares[1 + CGROUPS_MAX]; /* the directory of the step's PMIx server, if it has one; the job's cgroups */
+	int ncgroups;                          /* of the job, in shares + 1, until its memory is noted */
 };
 
 /* Returns the step of this process: slurmstepd has one. */

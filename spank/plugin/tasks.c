@@ -37,8 +37,9 @@ static void share_with_jail(struct step *step)
 	int count = step->shares + 1 - list;
 
 	step->shares[0].attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+	step->ncgroups = find_job_cgroups(step->shares + 1, CGROUPS_MAX);
 	if (step->own_cgroups)
-		count += find_job_cgroups(step->shares + 1, CGROUPS_MAX);
+		count += step->ncgroups;
 	if (count)
 		share_show(step->sandbox.mnt, step->sandbox.root, list, count, &step->fault);
 	if (step->shares[0].done && !stage_window_is_elsewhere(&step->window))
@@ -89,7 +90,7 @@ static void leave_stage(struct step *step)
 	if (stage_window_leave(&step->window, &step->fault) == 0 && refused)
 		step->untold = true; /* its tasks say so in the files for which it is refused */
 	if (step_is_jailed(step))
-		note_job_cgroups(&step->node, step->job);
+		note_job_cgroups(&step->node, step->job, step->shares + 1, step->ncgroups);
 	if (k_seteuid(user) < 0)
 		fault_set(&step->fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
 }
@@ -193,6 +194,13 @@ int tasks_forked(struct step *step, spank_t sp)
 	return 0;
 }
 
+/* Notes the memory of the job, once in a step. */
+static void note_memory(struct step *step)
+{
+	note_job_memory(&step->node, step->job, step->shares + 1, step->ncgroups);
+	step->ncgroups = 0;
+}
+
 void tasks_ended(struct step *step)
 {
 	struct fault late = {0};
@@ -202,6 +210,8 @@ void tasks_ended(struct step *step)
 	forks_end();
 	if (stage_window_leave(&step->window, &late) < 0)
 		slurm_error("gojail: %s", late.text);
+	else if (!stage_window_is_elsewhere(&step->window))
+		note_memory(step);
 }
 
 void tasks_end(struct step *step)
@@ -228,8 +238,7 @@ void tasks_end(struct step *step)
 		share_remove_script(step->spool, step->script);
 	close_fd(&step->spool);
 	close_fd(&step->tmp);
-	if (sandbox->mnt >= 0)
-		note_job_memory(&step->node, step->job);
+	note_memory(step); /* where the tasks' ends were told to another process */
 	sandbox_close(sandbox);
 	launches_unmap(step->launches);
 	step->launches = NULL;
