@@ -29,15 +29,18 @@
 #define OWN_KINDS (GOJAIL_REQUEST_PID | GOJAIL_REQUEST_IPC | GOJAIL_REQUEST_UTS)
 
 /* Opens the job's directory, and creates it if it is missing. Returns -1 with a fault. */
-static int make_job_dir(const struct node *node, const struct sandbox_spec *spec, struct fault *fault)
+static int make_job_dir(const struct node *node, const struct sandbox_spec *spec, bool *created, struct fault *fault)
 {
-	char path[GOJAIL_PATH_MAX + 64];
+	char path[GOJAIL_PATH_MAX + 64], parent[GOJAIL_PATH_MAX + 64];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS, node->state);
-	mkdir(path, 0700);
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, spec->job);
-	mkdir(path, 0700);
+	*created = mkdir(path, 0700) == 0;
+	if (!*created && errno == ENOENT) {
+		snprintf(parent, sizeof(parent), "%s/" GOJAIL_JOBS, node->state);
+		mkdir(parent, 0700);
+		*created = mkdir(path, 0700) == 0;
+	}
 	fd = job_open(node, spec->job);
 	if (fd < 0)
 		fault_set(fault, "cannot open %s: %s; is the state directory full or read-only?",
@@ -49,13 +52,13 @@ static int make_job_dir(const struct node *node, const struct sandbox_spec *spec
  * Opens and locks the job's directory. Returns the lock, or -1 with a fault. The end of a job removes both, so check that the lock
  * is still linked.
  */
-static int lock_job(const struct node *node, const struct sandbox_spec *spec, int64_t until, int *job,
+static int lock_job(const struct node *node, const struct sandbox_spec *spec, int64_t until, int *job, bool *created,
 		    struct fault *fault)
 {
 	struct stat st;
 
 	for (;;) {
-		*job = make_job_dir(node, spec, fault);
+		*job = make_job_dir(node, spec, created, fault);
 		if (*job < 0)
 			return -1;
 		int lock = lock_until(*job, GOJAIL_LOCK, until, "the job's sandbox", fault);
@@ -141,7 +144,10 @@ static int connect_to_zygote(const struct node *node, const struct jail *jail, i
 			     struct record *zygote, struct fault *fault)
 {
 	for (int attempt = 0; attempt < 5; attempt++) {
-		if (zygote_find_or_start(node, jail, until, zygote, fault) < 0)
+		/* Whether it lives, its socket shows. */
+		bool found = attempt == 0 && zygote_read(node, jail->name, zygote) == 0 && strcmp(zygote->key, jail->key) == 0;
+
+		if (!found && zygote_find_or_start(node, jail, until, zygote, fault) < 0)
 			return -1;
 		storage_note_template(node, jail->name, job, name);
 		int talk = zygote_connect(node, jail->name, GOJAIL_SOCKET, zygote_find_deadline(zygote, until), fault);
@@ -399,12 +405,15 @@ static int find_or_build(struct sandbox *sandbox, const struct node *node, const
 			 const struct sandbox_spec *spec, const struct sandbox_go *go, int64_t until, struct fault *fault)
 {
 	scoped_fd job = -1;
-	scoped_fd lock = lock_job(node, spec, until, &job, fault);
+	bool created = false;
+	scoped_fd lock = lock_job(node, spec, until, &job, &created, fault);
 	int result;
 
-	if (lock < 0 || check_allocated(node, spec, job, fault) < 0 || job_check_owner(job, spec->user.uid, fault) < 0)
+	if (lock < 0 || check_allocated(node, spec, job, fault) < 0 || (result = job_check_owner(job, spec->user.uid, fault)) < 0)
 		return -1;
-	if (sandbox_find(sandbox, node, jail, spec, fault) == 0) {
+	/* Whoever builds a sandbox notes the owner before, under the lock: the job has none as long as nobody is noted. */
+	created = created && result == JOB_OWNER_NOTED;
+	if (!created && sandbox_find(sandbox, node, jail, spec, fault) == 0) {
 		result = await_storage(node, jail, spec, until, fault);
 		if (result == 0 && !job_has_script(sandbox, spec))
 			result = job_show_script(sandbox, jail, spec, go, fault);
@@ -412,7 +421,7 @@ static int find_or_build(struct sandbox *sandbox, const struct node *node, const
 			sandbox_close(sandbox);
 		return result;
 	}
-	if (fault->text[0] || count_sandboxes(job, fault) < 0)
+	if (fault->text[0] || (!created && count_sandboxes(job, fault) < 0))
 		return -1;
 	int prepared = storage_prepare_template(node, jail, false, until, fault);
 	if (prepared < 0)

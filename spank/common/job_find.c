@@ -235,59 +235,69 @@ DIR *job_open_list(const struct node *node, const char *job)
 	return dir;
 }
 
+/* Reads who is noted as the owner of the job's directory, "" if nobody is. Reports whether it is this user. */
+static bool read_owner(int job, uid_t uid, char *wanted, char *owner, size_t size)
+{
+	scoped_fd fd = openat(job, GOJAIL_OWNER, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	snprintf(wanted, size, "%u\n", (unsigned)uid);
+	read_string(fd, owner, size);
+	return strcmp(owner, wanted) == 0;
+}
+
 bool job_has_owner(int job, uid_t uid)
 {
-	char owner[24];
+	char wanted[24], owner[24];
 
-	snprintf(owner, sizeof(owner), "%u\n", (unsigned)uid);
-	return has_text(job, GOJAIL_OWNER, owner);
+	return read_owner(job, uid, wanted, owner, sizeof(owner));
 }
 
 int job_check_owner(int job, uid_t uid, struct fault *fault)
 {
-	char owner[24];
+	char wanted[24], owner[24];
 
-	if (job_has_owner(job, uid))
+	if (read_owner(job, uid, wanted, owner, sizeof(owner)))
 		return 0;
-	snprintf(owner, sizeof(owner), "%u\n", (unsigned)uid);
-	if (!has_text(job, GOJAIL_OWNER, ""))
+	if (owner[0])
 		return fault_set_earlier(fault, OTHERS_TEXT);
-	if (job_write_text(job, GOJAIL_OWNER, owner) == 0)
-		return 0;
+	if (job_write_text(job, GOJAIL_OWNER, wanted) == 0)
+		return JOB_OWNER_NOTED;
 	fault_set(fault, "cannot write in the state directory: %s; is it full or read-only?", strerror(errno));
 	unlinkat(job, GOJAIL_OWNER, 0);
 	return -1;
 }
 
-/* Reports whether the sandbox of that name was built with the mounts of this spec. */
-static bool has_same_mounts(int job, const char *name, const struct sandbox_spec *spec)
-{
-	char beside[SANDBOX_NAME_MAX + 16];
+#define SANDBOX_PATH_MAX (GOJAIL_PATH_MAX + SANDBOX_NAME_MAX + 64)
 
-	if (!strchr(name, '+'))
+/* Reports whether the sandbox whose record has that path was built with the mounts of this spec. */
+static bool has_same_mounts(const char *record, const struct sandbox_spec *spec)
+{
+	char beside[SANDBOX_PATH_MAX + 16];
+
+	if (!strchr(strrchr(record, '/'), '+'))
 		return true; /* it stands for no mounts */
-	snprintf(beside, sizeof(beside), "%s" GOJAIL_MOUNTS_SUFFIX, name);
-	return has_text(job, beside, spec->mounts ? spec->mounts : "");
+	snprintf(beside, sizeof(beside), "%s" GOJAIL_MOUNTS_SUFFIX, record);
+	return has_text(AT_FDCWD, beside, spec->mounts ? spec->mounts : "");
 }
 
 int sandbox_find(struct sandbox *sandbox, const struct node *node, const struct jail *jail,
 		 const struct sandbox_spec *spec, struct fault *fault)
 {
-	char name[SANDBOX_NAME_MAX + 1];
+	char name[SANDBOX_NAME_MAX + 1], path[SANDBOX_PATH_MAX];
 	struct record holder, net;
 
 	if (spec->net && job_find_net(node->state, spec, &net, fault) < 0)
 		return -1;
 	sandbox_name(name, jail, spec);
-	scoped_fd job = job_open(node, spec->job);
-	sandbox->holder = job < 0 ? -1 : record_open(job, name, &holder);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/%s", node->state, spec->job, name);
+	sandbox->holder = record_open(AT_FDCWD, path, &holder);
 	if (sandbox->holder < 0)
 		return -1;
 	scoped_fd of_net = spec->net ? record_open_proc(&net) : -1;
 	sandbox->net = spec->net ? open_namespace(of_net, "net") : -1;
 	if (holder.uid != spec->user.uid)
 		fault_set_earlier(fault, OTHERS_TEXT);
-	else if (!has_same_mounts(job, name, spec))
+	else if (!has_same_mounts(path, spec))
 		fault_set(fault, "another sandbox of this job has the same hash; change --jail-mount, for example the order of its mounts");
 	else if ((!spec->net || sandbox->net >= 0) && sandbox_take_from_holder(sandbox, jail, spec, &holder) == 0)
 		return 0;

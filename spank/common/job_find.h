@@ -71,9 +71,11 @@ int job_open(const struct node *node, const char *job);
 /* Reports whether the directory of the job is noted as this user's. */
 bool job_has_owner(int job, uid_t uid);
 
+#define JOB_OWNER_NOTED 1
+
 /*
  * Checks that the directory of the job is this user's, and notes the user in a new one: a directory of that number may be what
- * another user's job has left. Returns 0, or -1 with a fault.
+ * another user's job has left. Returns 0, JOB_OWNER_NOTED if nobody was noted, or -1 with a fault.
  */
 int job_check_owner(int job, uid_t uid, struct fault *fault);
 

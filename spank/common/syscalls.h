@@ -142,4 +142,17 @@ static inline int k_seteuid(uid_t user)
 	return geteuid() == user ? 0 : (int)syscall(SYS_setresuid, -1, user, -1);
 }
 
+/* Makes this thread's effective uid root's, and writes the one that it had, for k_become_user. */
+static inline int k_become_root(uid_t *user)
+{
+	*user = geteuid();
+	return *user == 0 ? 0 : (int)syscall(SYS_setresuid, -1, 0, -1);
+}
+
+/* Gives this thread the effective uid again that it had before k_become_root. */
+static inline int k_become_user(uid_t user)
+{
+	return user == 0 ? 0 : (int)syscall(SYS_setresuid, -1, user, -1);
+}
+
 #endif

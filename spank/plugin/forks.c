@@ -31,22 +31,22 @@ static struct {
 
 static void enter_domain(void)
 {
-	uid_t user = geteuid(); /* Slurm forks its tasks with the effective uid of the user */
+	uid_t user; /* Slurm forks its tasks with the effective uid of the user */
 
-	if (k_seteuid(0) < 0)
+	if (k_become_root(&user) < 0)
 		fault_set(forks.latch, "cannot become root again: %s", strerror(errno));
 	domain_enter(&forks.domain, forks.latch);
-	if (k_seteuid(user) < 0)
+	if (k_become_user(user) < 0)
 		fault_set(forks.latch, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
 }
 
 /* Returns 0, or -1 with errno. */
 static int enter_pids(int namespace)
 {
-	uid_t user = geteuid();
-	int result = k_seteuid(0) < 0 ? -1 : setns(namespace, CLONE_NEWPID);
+	uid_t user;
+	int result = k_become_root(&user) < 0 ? -1 : setns(namespace, CLONE_NEWPID);
 
-	return k_seteuid(user) < 0 ? -1 : result;
+	return k_become_user(user) < 0 ? -1 : result;
 }
 
 static void before_fork(void)

@@ -32,19 +32,22 @@ static int open_directory(const struct node *node)
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir < 0 && errno == ENOENT && mkdir(path, 0700) == 0)
 		dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	/* A page that another file system cannot read or write is a SIGBUS. On tmpfs it is there once it was allocated. */
+	/* A page that another file system cannot read or write is a SIGBUS. On tmpfs it is there once it was allocated: no file is created elsewhere. */
 	if (dir >= 0 && (fstatfs(dir, &fs) < 0 || fs.f_type != TMPFS_MAGIC))
 		close_fd(&dir);
 	return dir;
 }
 
-/* Creates the file with all of its space allocated, unless another step is faster. */
-static void create(int dir, const char *name)
+/* Creates the file with all of its space allocated, unless another step is faster; in the place of one that steps of another version still count in. */
+static void create_file(const struct node *node, const char *name, bool replace)
 {
 	static const struct gojail_launches none = {.version = GOJAIL_VERSION};
+	scoped_fd dir = open_directory(node);
+	scoped_fd fd = dir < 0 ? -1 : openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	char path[32];
-	scoped_fd fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
+	if (replace && dir >= 0)
+		unlinkat(dir, name, 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (fd >= 0 && posix_fallocate(fd, 0, sizeof(none)) == 0 && write(fd, &none, sizeof(none)) == (ssize_t)sizeof(none))
 		(void)!linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW);
@@ -63,33 +66,24 @@ static struct gojail_launches *map_file(int file)
 		return NULL;
 	if (launches->version == GOJAIL_VERSION)
 		return launches;
-	launches_unmap(launches);
+	munmap(launches, sizeof(*launches));
 	return NULL;
 }
 
 struct gojail_launches *launches_map(const struct node *node, const char *jail)
 {
 	const char *name = jail[0] ? jail : GOJAIL_NO_JAIL;
-	scoped_fd dir = open_directory(node);
+	char path[GOJAIL_PATH_MAX + GOJAIL_NAME_MAX + 16];
 
-	for (int attempt = 0; dir >= 0 && attempt < 2; attempt++) {
-		scoped_fd file = openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_LAUNCHES "/%s", node->state, name);
+	for (int attempt = 0;; attempt++) {
+		scoped_fd file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 		struct gojail_launches *launches = map_file(file);
 
-		if (launches)
+		if (launches || attempt)
 			return launches;
-		/* Steps of another version that run still count in their file. */
-		if (file >= 0)
-			unlinkat(dir, name, 0);
-		create(dir, name);
+		create_file(node, name, file >= 0);
 	}
-	return NULL;
-}
-
-void launches_unmap(struct gojail_launches *launches)
-{
-	if (launches)
-		munmap(launches, sizeof(*launches));
 }
 
 static void add(uint64_t *counter, uint64_t more)

@@ -15,7 +15,6 @@
 struct gojail_launches *launches_map(const struct node *node, const char *jail);
 
 /* The rest does nothing with NULL. */
-void launches_unmap(struct gojail_launches *launches);
 void launches_count_entered(struct gojail_launches *launches, int64_t took_us);
 void launches_count_failed(struct gojail_launches *launches, int reason);
 

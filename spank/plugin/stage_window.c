@@ -77,15 +77,15 @@ bool stage_window_is_elsewhere(const struct stage_window *window)
 /* Goes home, if the thread is away. Returns 0, or -1 with a fault. */
 static int go_home(struct stage_window *window, struct fault *fault)
 {
-	uid_t user = geteuid();
 	int result = 0;
+	uid_t user;
 
 	if (!window->open)
 		return 0;
-	window->open = k_seteuid(0) < 0 || enter(window->home) < 0;
+	window->open = k_become_root(&user) < 0 || enter(window->home) < 0;
 	if (window->open)
 		result = fault_set(fault, "cannot leave the stage of the jail: %s", strerror(errno));
-	if (k_seteuid(user) < 0)
+	if (k_become_user(user) < 0)
 		result = fault_set(fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
 	return result;
 }

@@ -318,25 +318,25 @@ int stdio_check(int stage, int root, struct fault *fault)
  * Reports whether Slurm may have opened a descriptor of slurmstepd for the user: for writing only (io_get_file_flags in Slurm's io.c), and a
  * file that is the user's or that the user can write to. slurmstepd's own log, for example, is neither, unless the user is root.
  */
-static bool is_users_output(int fd, struct stat *st)
+static bool is_users_output(int fd, uid_t user, struct stat *st)
 {
-	return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY && fstat(fd, st) == 0 && (st->st_uid == geteuid() || k_may_access(fd, W_OK));
+	return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY && fstat(fd, st) == 0 && (st->st_uid == user || k_may_access(fd, W_OK));
 }
 
 /*
  * Checks one of slurmstepd's own descriptors, wherever its file lies: other threads of slurmstepd are not in the stage, and a path leads
  * through them to the node (/proc/self/task/TID/root). Returns 0, or -1 with a fault.
  */
-static int check_own(int stage, int root, int fd, dev_t *pipes, struct fault *fault)
+static int check_own(int stage, int root, int fd, uid_t user, dev_t *pipes, struct fault *fault)
 {
 	static const char option[] = "--output or --error";
 	char links[LINKS_MAX] = "";
 	struct stat st;
 
-	if (!is_users_output(fd, &st))
+	if (!is_users_output(fd, user, &st))
 		return 0;
 	/* In a job of root's the log of slurmstepd may be the user's, too; root needs no way through another thread to the node. */
-	if (geteuid() == 0 && is_with_path(fd, &st, pipes) && locate_file(stage, fd, links) == OF_OTHERS)
+	if (user == 0 && is_with_path(fd, &st, pipes) && locate_file(stage, fd, links) == OF_OTHERS)
 		return 0;
 	if (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && !is_standard(st.st_rdev)))
 		return fault_set(fault, "%s: a device of the node is not allowed in a jail; name a file", option);
@@ -348,6 +348,7 @@ int stdio_check_own(int stage, int root, struct fault *fault)
 	int fds = open_own_proc("fd"), result = 0;
 	DIR *dir = fds < 0 ? NULL : fdopendir(fds);
 	struct dirent *entry;
+	uid_t user = geteuid();
 	dev_t pipes = 0;
 
 	if (!dir) {
@@ -356,7 +357,7 @@ int stdio_check_own(int stage, int root, struct fault *fault)
 	}
 	while (result == 0 && (entry = readdir(dir)))
 		if (atoi(entry->d_name) > 2)
-			result = check_own(stage, root, atoi(entry->d_name), &pipes, fault);
+			result = check_own(stage, root, atoi(entry->d_name), user, &pipes, fault);
 	closedir(dir);
 	return result;
 }

@@ -76,14 +76,14 @@ static void check_stage_files(struct step *step)
 /* Ends the time in the stage, in user_init, which Slurm calls as the user: most of it needs root. */
 static void leave_stage(struct step *step)
 {
-	uid_t user = geteuid();
 	bool refused = false;
+	uid_t user;
 
 	if (step_is_jailed(step)) {
 		check_stage_files(step);
 		refused = step->fault.text[0];
 	}
-	if (k_seteuid(0) < 0)
+	if (k_become_root(&user) < 0)
 		fault_set(&step->fault, "cannot become root again: %s", strerror(errno));
 	if (step_is_jailed(step))
 		share_with_jail(step);
@@ -91,7 +91,7 @@ static void leave_stage(struct step *step)
 		step->untold = true; /* its tasks say so in the files for which it is refused */
 	if (step_is_jailed(step))
 		note_job_cgroups(&step->node, step->job, step->shares + 1, step->ncgroups);
-	if (k_seteuid(user) < 0)
+	if (k_become_user(user) < 0)
 		fault_set(&step->fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
 }
 
@@ -240,6 +240,4 @@ void tasks_end(struct step *step)
 	close_fd(&step->tmp);
 	note_memory(step); /* where the tasks' ends were told to another process */
 	sandbox_close(sandbox);
-	launches_unmap(step->launches);
-	step->launches = NULL;
 }
