@@ -240,6 +240,24 @@ static int mount_planned(const struct gojail_request *request, const struct goja
 	return result;
 }
 
+/*
+ * Mounts what a job has one of: with begun in the template's mounts, whose directories are gojail's own, else where links of the jail's root lead
+ * by now. Returns 0, or -1 with a fault.
+ */
+static int mount_of_job(const struct gojail_request *request, bool begun, struct fault *fault)
+{
+	for (uint32_t i = 0; i < request->nmounts && !(request->flags & GOJAIL_REQUEST_SHARED); i++) {
+		const struct gojail_mount *mount = &request->mounts[i];
+
+		if (!(mount->how & GOJAIL_MOUNT_JOB) || (find_replaceable(mount->destination) != NULL) != begun)
+			continue;
+		scoped_fd made = mount_in_root(mount, mount->destination, fault);
+		if (made < 0 || remember_own(made, mount->destination, fault) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 int begin_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
 	bool own_net;
@@ -249,9 +267,10 @@ int begin_assembly(const struct gojail_request *request, const struct gojail_tre
 	if (mount_root(request, trees, fault) < 0)
 		return -1;
 	if (enter_or_unshare(request, trees, GOJAIL_REQUEST_IPC, "ipc", CLONE_NEWIPC, fault) < 0 ||
-	    enter_net(request, trees, &own_net, fault) < 0)
+	    enter_or_unshare(request, trees, GOJAIL_REQUEST_UTS, "uts", CLONE_NEWUTS, fault) < 0 ||
+	    enter_net(request, trees, &own_net, fault) < 0 || mount_planned(request, trees, own_net, fault) < 0)
 		return -1;
-	return mount_planned(request, trees, own_net, fault);
+	return mount_of_job(request, true, fault);
 }
 
 /* Reports whether a sandbox without a network of its own has mounted something over one of the template's mounts, or in it. */
@@ -259,7 +278,7 @@ static bool has_mount_in(const struct gojail_request *request, const char *path)
 {
 	for (uint32_t i = 0; i < request->nmounts; i++) {
 		const struct gojail_mount *mount = &request->mounts[i];
-		const char *in = mount->how & (GOJAIL_MOUNT_OVER | GOJAIL_MOUNT_IN) ? find_replaceable(mount->destination) : NULL;
+		const char *in = mount->how & (GOJAIL_MOUNT_OVER | GOJAIL_MOUNT_IN | GOJAIL_MOUNT_JOB) ? find_replaceable(mount->destination) : NULL;
 
 		if (in && strcmp(in, path) == 0 && !(mount->how & GOJAIL_MOUNT_NET))
 			return true;
@@ -283,17 +302,8 @@ int check_begun(const struct gojail_request *request, struct fault *fault)
 
 int finish_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
-	if (enter_or_unshare(request, trees, GOJAIL_REQUEST_UTS, "uts", CLONE_NEWUTS, fault) < 0)
+	if (mount_of_job(request, false, fault) < 0)
 		return -1;
-	for (uint32_t i = 0; i < request->nmounts; i++) {
-		const struct gojail_mount *mount = &request->mounts[i];
-
-		if (!(mount->how & GOJAIL_MOUNT_JOB) || (request->flags & GOJAIL_REQUEST_SHARED))
-			continue;
-		scoped_fd made = mount_in_root(mount, mount->destination, fault);
-		if (made < 0 || remember_own(made, mount->destination, fault) < 0)
-			return -1;
-	}
 	for (uint32_t i = 0; i < request->ntrees; i++)
 		if (!(trees[i].flags & ASSEMBLE_NO_MOUNT) && attach_tree(request, &trees[i], fault) < 0)
 			return -1;

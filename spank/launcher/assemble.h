@@ -17,7 +17,7 @@ int enter_or_unshare(const struct gojail_request *request, const struct gojail_t
 		     const char *name, int flag, struct fault *fault);
 
 /*
- * Creates a mount namespace, and in it what the request's flags ask for: the same for each job whose trees are neither namespaces
+ * Creates a mount namespace, and in it what the request's flags ask for, and a /dev/shm: the same for each job whose trees are neither namespaces
  * nor a root. Returns 0, or -1 with a fault.
  */
 int begin_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
@@ -25,7 +25,7 @@ int begin_assembly(const struct gojail_request *request, const struct gojail_tre
 /* Checks that what begin_assembly mounted is still in its place: the owner of the jail's root can rename directories. Returns 0, or -1 with a fault. */
 int check_begun(const struct gojail_request *request, struct fault *fault);
 
-/* Adds what depends on the job: the host name, /tmp and /dev/shm, and the trees. Returns 0, or -1 with a fault. */
+/* Adds what depends on the job or on what the jail's root has by now: /tmp, and the trees. Returns 0, or -1 with a fault. */
 int finish_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
 
 /* Reports whether an open file lies on the job's own /tmp, /dev/shm or /dev/pts, as this process mounted them. */

@@ -140,18 +140,33 @@ static int move_up(int fd)
 	return other;
 }
 
-/* Puts the descriptors that steps take at their numbers, which nobody uses before the record is written. */
-static void keep_namespaces(int stage, int user, struct fault *fault)
+/* What a sandbox has, by the numbers that steps take it from, at which the zygote has others. */
+struct kept {
+	int fds[GOJAIL_RECORD_FD];
+};
+
+#define KEPT_NONE                                 \
+	{                                         \
+		.fds = { [GOJAIL_STAGE_FD] = -1 } \
+	}
+
+/* Opens the root and the namespaces of the sandbox, which this process has entered. */
+static void open_kept(struct kept *kept)
 {
 	static const char *const own[] = {"self/ns/mnt", "self/ns/pid", "self/ns/ipc", "self/ns/uts"};
-	int fds[GOJAIL_RECORD_FD] = {[GOJAIL_STAGE_FD] = move_up(stage), [GOJAIL_USER_FD] = move_up(user)};
 
-	close(GOJAIL_USER_FD); /* there is not always one */
-	fds[GOJAIL_ROOT_FD] = move_up(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+	kept->fds[GOJAIL_ROOT_FD] = move_up(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		fds[GOJAIL_MNT_FD + i] = move_up(openat(ZYGOTE_PROC_FD, own[i], O_RDONLY | O_CLOEXEC));
+		kept->fds[GOJAIL_MNT_FD + i] = move_up(openat(ZYGOTE_PROC_FD, own[i], O_RDONLY | O_CLOEXEC));
+}
+
+/* Puts the descriptors that steps take at their numbers, which nobody uses before the record is written. */
+static void number_kept(struct kept *kept, int user, struct fault *fault)
+{
+	kept->fds[GOJAIL_USER_FD] = move_up(user);
+	close(GOJAIL_USER_FD); /* there is not always one */
 	for (int number = GOJAIL_STAGE_FD; number < GOJAIL_RECORD_FD; number++)
-		if ((fds[number] < 0 || dup3(fds[number], number, O_CLOEXEC) < 0) && (number != GOJAIL_USER_FD || user >= 0))
+		if ((kept->fds[number] < 0 || dup3(kept->fds[number], number, O_CLOEXEC) < 0) && (number != GOJAIL_USER_FD || user >= 0))
 			fault_set(fault, "cannot keep the sandbox's namespaces: %s", strerror(errno));
 }
 
@@ -164,7 +179,7 @@ static bool is_common_request(const struct gojail_request *request, const struct
 /* Reports whether a sandbox that was begun for one request is right for another. */
 static bool is_same_kind(const struct gojail_request *begun, const struct gojail_request *request)
 {
-	const uint32_t later = GOJAIL_REQUEST_ROOT | GOJAIL_REQUEST_UTS; /* finish_assembly's, and after */
+	const uint32_t later = GOJAIL_REQUEST_ROOT; /* after finish_assembly */
 
 	return (begun->flags | later) == (request->flags | later) && begun->nmounts == request->nmounts &&
 	       memcmp(begun->mounts, request->mounts, sizeof(begun->mounts)) == 0;
@@ -177,7 +192,7 @@ _Static_assert(sizeof(struct gojail_request) <= PIPE_BUF, "a request is larger t
 
 /* Finishes the sandbox, and holds it for as long as this process lives. */
 __attribute__((noreturn)) static void hold_sandbox(int talk, const struct gojail_request *request, const struct gojail_tree *trees,
-						   const struct record *self, struct fault *fault)
+						   const struct record *self, struct kept *kept, struct fault *fault)
 {
 	int user = -1, record;
 	char one;
@@ -188,7 +203,8 @@ __attribute__((noreturn)) static void hold_sandbox(int talk, const struct gojail
 		_exit(1);
 	}
 	talk = move_up(talk);
-	keep_namespaces(make_job_stage(ZYGOTE_PROC_FD, trees, request->ntrees, fault), user, fault);
+	kept->fds[GOJAIL_STAGE_FD] = move_up(finish_job_stage(ZYGOTE_PROC_FD, kept->fds[GOJAIL_STAGE_FD], trees, request->ntrees, fault));
+	number_kept(kept, user, fault);
 	send_reply(talk, self, fault);
 	if (fault->text[0] || scm_receive(talk, &one, &record) != 1 || dup3(move_up(record), GOJAIL_RECORD_FD, O_CLOEXEC) < 0)
 		_exit(1);
@@ -207,6 +223,7 @@ void run_holder(int talk, int requests)
 	struct gojail_request request = {0};
 	struct fault fault = {0};
 	struct record self = read_self(ZYGOTE_PROC_FD);
+	struct kept kept = KEPT_NONE;
 
 	prctl(PR_SET_NAME, BUILDER);
 	setsid();
@@ -214,10 +231,11 @@ void run_holder(int talk, int requests)
 	if (receive_request(talk, &request, trees, &fault) == 0 && enter_pid_namespace(&request, trees, &fault) == 0) {
 		self = read_self(ZYGOTE_PROC_FD);
 		begin_assembly(&request, trees, &fault);
+		open_kept(&kept);
 	}
 	if (!fault.text[0] && is_common_request(&request, trees))
 		write_ignored(requests, &request, sizeof(request)); /* where the pipe is full, it tells enough */
-	hold_sandbox(talk, &request, trees, &self, &fault);
+	hold_sandbox(talk, &request, trees, &self, &kept, &fault);
 }
 
 /* Sends a message SPARE_... to the zygote, with a caller's socket unless that is -1. */
@@ -269,6 +287,7 @@ static bool peek_request(int zygote, int talk, struct gojail_request *request)
 void run_spare(int zygote, const struct gojail_request *pattern)
 {
 	struct gojail_request made = *pattern, request = {0};
+	struct kept kept = KEPT_NONE;
 	struct fault fault = {0};
 	struct record self;
 	int talk;
@@ -277,6 +296,10 @@ void run_spare(int zygote, const struct gojail_request *pattern)
 	prctl(PR_SET_NAME, "gojail-spare");
 	setsid();
 	if (enter_pid_namespace(&made, trees, &fault) < 0 || begin_assembly(&made, trees, &fault) < 0)
+		_exit(1);
+	open_kept(&kept);
+	kept.fds[GOJAIL_STAGE_FD] = move_up(begin_job_stage(ZYGOTE_PROC_FD, &fault));
+	if (fault.text[0])
 		_exit(1);
 	/*
 	 * A spare that is stopped goes on when its zygote ends, notices that, and ends too. A holder ignores the
@@ -302,5 +325,5 @@ void run_spare(int zygote, const struct gojail_request *pattern)
 	send_reply(talk, &self, &fault); /* before what may hang: the jail's root can be on storage that does not answer */
 	if (receive_request(talk, &request, trees, &fault) == 0)
 		check_begun(&request, &fault);
-	hold_sandbox(talk, &request, trees, &self, &fault);
+	hold_sandbox(talk, &request, trees, &self, &kept, &fault);
 }

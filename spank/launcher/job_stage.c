@@ -28,10 +28,12 @@ bool is_system_path(const char *destination)
 	return length == 0;
 }
 
-enum { TMP,
-       SHM,
+enum { SHM,
        PTS,
+       TMP,
        OWN }; /* those that must be there */
+
+#define BEGUN TMP /* those below gojail's own /dev, which a stage has before its job is known */
 
 /*
  * Opens a place at which the job has a mount of its own, wherever links of the jail lead: /tmp may be one to /var/tmp. Returns -1 with a
@@ -49,71 +51,100 @@ static int open_own(int root, const char *path, uint64_t resolve, struct fault *
 	return -1;
 }
 
+/* Copies of mounts, and where the stage has them. */
+struct copies {
+	const char *paths[OWN + 1 + GOJAIL_TREES_MAX];
+	int trees[OWN + 1 + GOJAIL_TREES_MAX];
+	int count, required; /* all, and the first ones, which the stage must have */
+	bool failed;
+};
+
 /*
- * Clones what every job has of its own, also where /var/tmp of the jail leads to that. Nothing outlives the job there, so that links
- * lead to no file of others. Returns 0, or -1 with a fault.
+ * Adds a copy of an open mount, without exec: root must not load a library from there, whatever path the node's ld.so.conf has; and with nodev
+ * without devices.
  */
-static int clone_own_mounts(const char **paths, int *copies, int *found, struct fault *fault)
+static void add_copy(struct copies *copies, const char *path, int mount, bool nodev)
 {
+	const uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | (nodev ? MOUNT_ATTR_NODEV : 0);
+	int tree = clone_mount(mount);
+
+	copies->failed = copies->failed || tree < 0 || k_mount_setattr(tree, attributes) < 0;
+	copies->paths[copies->count] = path;
+	copies->trees[copies->count++] = tree;
+}
+
+/*
+ * Clones what every job has of its own, from the first to before the end, with /tmp also where /var/tmp of the jail leads to that. Nothing outlives
+ * the job there, so that links lead to no file of others. Returns 0, or -1 with a fault.
+ */
+static int clone_own_mounts(int first, int end, struct copies *copies, struct fault *fault)
+{
+	static const char *const own[OWN] = {"/dev/shm", "/dev/pts", "/tmp"};
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	scoped_fd other = open_in_root(root, "/var/tmp", 0);
 
-	for (int i = 0; i < OWN; i++) {
-		scoped_fd at = open_own(root, paths[i], i == PTS ? RESOLVE_NO_SYMLINKS : 0, fault);
+	for (int i = first; i < end; i++) {
+		scoped_fd at = open_own(root, own[i], i == PTS ? RESOLVE_NO_SYMLINKS : 0, fault);
 
-		copies[i] = clone_mount(at);
+		add_copy(copies, own[i], at, i != PTS);
 	}
-	if (other >= 0 && is_own_mount(other)) {
-		paths[*found] = "/var/tmp";
-		copies[(*found)++] = clone_mount(other);
+	copies->required = copies->count;
+	if (end == OWN) {
+		scoped_fd other = open_in_root(root, "/var/tmp", 0);
+
+		if (other >= 0 && is_own_mount(other))
+			add_copy(copies, "/var/tmp", other, true);
 	}
 	return fault->text[0] ? -1 : 0;
 }
 
-/*
- * Clones the job's mounts for the stage, without exec: root must not load a library from there, whatever path the node's
- * ld.so.conf has. Returns 0, or -1 with a fault or errno.
- */
-static int clone_mounts(const struct gojail_tree *trees, uint32_t count, const char **paths, int *copies, int *found, struct fault *fault)
+/* Clones the user's mounts for the stage. */
+static void clone_trees(const struct gojail_tree *trees, uint32_t count, struct copies *copies)
 {
-	const uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
-
-	if (clone_own_mounts(paths, copies, found, fault) < 0)
-		return -1;
-	for (uint32_t i = 0; i < count; i++) {
-		if (!(trees[i].flags & GOJAIL_TREE_EXACT) || is_system_path(trees[i].destination))
-			continue;
-		paths[*found] = trees[i].destination;
-		copies[(*found)++] = clone_mount(trees[i].fd);
-	}
-	for (int i = 0; i < *found; i++)
-		if (copies[i] < 0 || k_mount_setattr(copies[i], i == PTS ? attributes : attributes | MOUNT_ATTR_NODEV) < 0)
-			return -1;
-	return 0;
+	for (uint32_t i = 0; i < count; i++)
+		if ((trees[i].flags & GOJAIL_TREE_EXACT) && !is_system_path(trees[i].destination))
+			add_copy(copies, trees[i].destination, trees[i].fd, true);
 }
 
-int make_job_stage(int proc, const struct gojail_tree *trees, uint32_t count, struct fault *fault)
+/*
+ * Attaches the copies in a stage, and closes them; with anew in a copy of that stage. Returns the stage, or -1 with a fault. The process stays in
+ * its namespace.
+ */
+static int attach_copies(int proc, int stage, bool anew, struct copies *copies, struct fault *fault)
 {
-	const char *paths[OWN + 1 + GOJAIL_TREES_MAX] = {"/tmp", "/dev/shm", "/dev/pts"};
-	int copies[OWN + 1 + GOJAIL_TREES_MAX], found = OWN, made = -1;
 	scoped_fd jail = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	int made = -1, missing = 0;
 
-	if (clone_mounts(trees, count, paths, copies, &found, fault) == 0 && jail >= 0 && setns(GOJAIL_STAGE_FD, CLONE_NEWNS) == 0 && unshare(CLONE_NEWNS) == 0) {
-		int missing = 0;
-
+	if (!fault->text[0] && !copies->failed && jail >= 0 && setns(stage, CLONE_NEWNS) == 0 && (!anew || unshare(CLONE_NEWNS) == 0)) {
 		/* A user's mount may be where the stage has nothing. */
-		for (int i = 0; i < found; i++)
-			missing += attach_mount_at(copies[i], paths[i]) < 0 && i < OWN;
+		for (int i = 0; i < copies->count; i++)
+			missing += attach_mount_at(copies->trees[i], copies->paths[i]) < 0 && i < copies->required;
 		if (!missing)
-			made = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
+			made = anew ? openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC) : stage;
 	}
 	if (made < 0)
 		fault_set(fault, "cannot create the stage of the job: %s", strerror(errno));
-	for (int i = 0; i < found; i++)
-		close_fd(&copies[i]);
+	for (int i = 0; i < copies->count; i++)
+		close_fd(&copies->trees[i]);
 	if (jail < 0 || setns(jail, CLONE_NEWNS) < 0) {
 		fault_set(fault, "cannot return from the stage: %s", strerror(errno));
-		close_fd(&made);
+		return -1;
 	}
 	return made;
+}
+
+int begin_job_stage(int proc, struct fault *fault)
+{
+	struct copies copies = {.count = 0};
+
+	clone_own_mounts(0, BEGUN, &copies, fault);
+	return attach_copies(proc, GOJAIL_STAGE_FD, true, &copies, fault);
+}
+
+int finish_job_stage(int proc, int stage, const struct gojail_tree *trees, uint32_t count, struct fault *fault)
+{
+	struct copies copies = {.count = 0};
+
+	if (clone_own_mounts(stage < 0 ? 0 : BEGUN, OWN, &copies, fault) == 0)
+		clone_trees(trees, count, &copies);
+	return attach_copies(proc, stage < 0 ? GOJAIL_STAGE_FD : stage, stage < 0, &copies, fault);
 }

@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 		MUST((int)write(begin[1], "", 1));
 		MUST(waitpid(owner, &status, 0));
 		MUST(status == 0 ? 0 : -1);
-		int stage = make_job_stage(proc, NULL, 0, &fault);
+		int stage = finish_job_stage(proc, -1, NULL, 0, &fault);
 		if (stage >= 0) {
 			MUST(setns(stage, CLONE_NEWNS));
 			print_file("/tmp/whose");

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
+
+// callGroups are the groups that the bounds are for. What no group has is in the last one, "other".
+var callGroups = map[string][]string{
+	"descriptors": {"openat", "openat2", "open_tree", "close", "dup", "dup2", "dup3", "pidfd_open", "pidfd_getfd", "memfd_create"},
+	"attributes":  {"newfstatat", "statx", "fstatfs", "faccessat2", "access", "fcntl", "getdents64", "getcwd", "readlinkat", "lseek", "ioctl", "flock"},
+	"changes": {"mkdir", "mkdirat", "unlink", "unlinkat", "rmdir", "linkat", "symlinkat", "renameat", "mknodat", "fchmodat", "fchownat", "quotactl_fd",
+		"fsopen", "fsconfig", "fsmount", "move_mount", "mount_setattr", "umount2", "pivot_root"},
+	"rights":    {"geteuid", "setresuid", "getpid", "gettid", "prctl", "capget", "capset", "seccomp", "setns", "unshare", "landlock_restrict_self"},
+	"processes": {"clone", "clone3", "vfork", "fork", "execve", "wait4", "waitid", "kill", "pidfd_send_signal", "setsid"},
+	"messages":  {"socket", "socketpair", "connect", "accept4", "bind", "listen", "sendto", "sendmsg", "recvfrom", "recvmsg", "pipe2"},
+}
+
+// callsOfSlurm are those that Slurm and the C library make now more, now less often: memory, locks, and what waits or reads in parts.
+var callsOfSlurm = []string{"read", "write", "futex", "poll", "restart_syscall", "mmap", "munmap", "mprotect", "madvise", "brk", "rt_sigprocmask",
+	"rt_sigaction", "clock_nanosleep", "sched_yield", "exit", "exit_group"}
+
+// callCounts are numbers of system calls by group.
+type callCounts map[string]int
+
+// callBounds are how many system calls more than a step without a jail a process may make at most. Whoever raises one says in the commit what
+// the step gets for it.
+var callBounds = []struct {
+	step, process string
+	most          callCounts
+}{
+	// The counters, the filter, the sandbox's record and 6 of its descriptors; which files Slurm has opened; the ways into the stage and out of it, twice;
+	// the job's PID namespace for the task's fork; the job's cgroups; at the end, what is open is closed.
+	{"later", "slurmstepd", callCounts{"descriptors": 30, "attributes": 46, "rights": 44}},
+	// What its stdin, stdout and stderr are; 29 attempts to drop a capability, no_new_privs, the filter, three namespaces.
+	{"later", "task", callCounts{"attributes": 6, "rights": 37}},
+	// A job's directory, its lock, four records and notes; the request and its replies; what the job has of its own; the line in the journal.
+	{"first", "slurmstepd", callCounts{"descriptors": 74, "attributes": 56, "changes": 17, "messages": 13, "rights": 45, "other": 1}},
+	{"first", "task", callCounts{"attributes": 6, "rights": 37}},
+	// The spare that becomes the holder, from the request on.
+	{"first", "builder", callCounts{"descriptors": 48, "attributes": 15, "changes": 4, "messages": 7, "rights": 5, "other": 2}},
+}
+
+// callsOfNode traces the calls of processes of n1.
+type callsOfNode struct {
+	t    *testing.T
+	c    *harness.Cluster
+	seen map[string]bool // files of strace that are evaluated
+}
+
+const callsDir = "/tmp/calls"
+
+// traceCalls runs strace on processes and what they fork, until the function that it returns is called.
+func traceCalls(t *testing.T, c *harness.Cluster, pids ...int) (stop func()) {
+	t.Helper()
+	args := []string{"strace", "-ff", "-q", "-s128", "-o", callsDir + "/t"}
+	for _, pid := range pids {
+		args = append(args, "-p", strconv.Itoa(pid))
+	}
+	strace := c.Exec(context.Background(), harness.Command{Args: args})
+	require.NoError(t, strace.Start())
+	for _, pid := range pids {
+		require.True(t, harness.Poll(harness.Timeout, func() bool {
+			threads, _ := filepath.Glob(c.Path(fmt.Sprintf("/proc/%d/task/*/status", pid)))
+			return len(threads) > 0 && !slices.ContainsFunc(threads, func(path string) bool {
+				text, err := os.ReadFile(path)
+				return err == nil && strings.Contains(string(text), "\nTracerPid:\t0\n")
+			})
+		}), "strace does not attach")
+	}
+	return func() {
+		require.NoError(t, syscall.Kill(-strace.Process.Pid, syscall.SIGINT))
+		_ = strace.Wait() // it ends by the signal
+	}
+}
+
+var callOfLine = regexp.MustCompile(`^(\w+)\(`)
+
+// countCalls counts the calls of lines by group.
+func countCalls(lines []string) callCounts {
+	counts := callCounts{}
+	for _, line := range lines {
+		m := callOfLine.FindStringSubmatch(line)
+		if m == nil || slices.Contains(callsOfSlurm, m[1]) {
+			continue
+		}
+		group := "other"
+		for name, calls := range callGroups {
+			if slices.Contains(calls, m[1]) {
+				group = name
+			}
+		}
+		counts[group]++
+	}
+	return counts
+}
+
+// readCalls returns the lines of a file of strace.
+func readCalls(t *testing.T, path string) (lines []string) {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	for scanner := bufio.NewScanner(file); scanner.Scan(); {
+		lines = append(lines, scanner.Text())
+	}
+	return lines
+}
+
+// run runs a step, and counts the calls of the first thread of slurmstepd, in which the plugin is called, and of the task before its program.
+func (n *callsOfNode) run(args ...string) map[string]callCounts {
+	n.t.Helper()
+	r := n.c.Run(harness.Alice, append(append([]string{"srun"}, args...), "/bin/true")...)
+	require.Zero(n.t, r.Code, r)
+	var counts map[string]callCounts
+	require.True(n.t, harness.Poll(harness.Timeout, func() bool {
+		counts = map[string]callCounts{}
+		files, _ := filepath.Glob(n.c.Path(callsDir + "/t.*"))
+		for _, path := range files {
+			if n.seen[path] {
+				continue
+			}
+			lines := readCalls(n.t, path)
+			if len(lines) == 0 || !strings.HasPrefix(lines[len(lines)-1], "+++ exited") {
+				continue // it runs
+			}
+			begun := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "execve(") && strings.HasSuffix(line, " = 0") })
+			switch {
+			case begun < 0:
+			case strings.Contains(lines[begun], `/slurmstepd"]`): // and no words, as those of the end of a job
+				counts["slurmstepd"] = countCalls(lines[begun+1:])
+			case strings.Contains(lines[begun], `/true"`):
+				counts["task"] = countCalls(lines[:begun])
+			}
+		}
+		return len(counts) == 2
+	}), "strace has not seen the step")
+	files, _ := filepath.Glob(n.c.Path(callsDir + "/t.*"))
+	for _, path := range files {
+		n.seen[path] = true
+	}
+	return counts
+}
+
+// callRounds are how often each step runs: what a thread of Slurm's adds now and then is not the plugin's.
+const callRounds = 5
+
+// sortCounts returns the counts of the rounds for a group of calls of a process, in ascending order.
+func sortCounts(rounds []map[string]callCounts, process, group string) (all []int) {
+	for _, round := range rounds {
+		all = append(all, round[process][group])
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestCallsOfAStep: a step in a jail makes no more system calls beyond those of a step without than callBounds says.
+func TestCallsOfAStep(t *testing.T) {
+	if harness.Version() != "22.05" {
+		t.Skip("needs Slurm 22.05, of which the bounds are")
+	}
+	c := sharedCluster(t)
+	if c.Root("which", "strace").Code != 0 {
+		t.Skip("needs strace in the machine: make deps")
+	}
+	require.Zero(t, c.Root("mkdir", "-m700", callsDir).Code)
+	defer c.Root("rm", "-r", callsDir)
+	assembleTemplates(t, c)
+	slurmd, err := strconv.Atoi(strings.TrimSpace(readFile(c, "/run/slurm/slurmd-n1.pid")))
+	require.NoError(t, err)
+
+	n := &callsOfNode{t, c, map[string]bool{}}
+	rounds := map[string][]map[string]callCounts{}
+	r := c.Run(harness.Alice, "salloc", "--no-shell", "-wn1")
+	m := regexp.MustCompile(`Granted job allocation (\d+)`).FindStringSubmatch(r.Stderr)
+	require.NotNil(t, m, r)
+	id := m[1]
+	defer c.Run(harness.Alice, "scancel", id)
+	require.Zero(t, c.Run(harness.Alice, "srun", "--jobid="+id, "--jail=debian", "/bin/true").Code)
+	stop := traceCalls(t, c, slurmd)
+	for range callRounds {
+		rounds["none"] = append(rounds["none"], n.run("--jobid="+id, "--jail=none"))
+		rounds["later"] = append(rounds["later"], n.run("--jobid="+id, "--jail=debian"))
+	}
+	stop()
+	r = c.Run(harness.Alice, "scancel", id)
+	require.Zero(t, r.Code, r)
+	for range callRounds {
+		require.Equal(t, "idle", waitForState(c, "n1"))
+		spare := findSpare(t, c, readRecordPid(t, c, "jails/debian/zygote"))
+		stop := traceCalls(t, c, slurmd, spare)
+		of := n.run("-wn1", "--jail=debian")
+		require.Equal(t, "idle", waitForState(c, "n1"))
+		stop()
+		of["builder"] = countCalls(readCalls(t, c.Path(fmt.Sprintf("%s/t.%d", callsDir, spare))))
+		rounds["first"] = append(rounds["first"], of)
+	}
+	for _, bound := range callBounds {
+		for _, group := range append(slices.Collect(maps.Keys(callGroups)), "other") {
+			none := sortCounts(rounds["none"], bound.process, group)[callRounds/2]
+			beyond := sortCounts(rounds[bound.step], bound.process, group)[0] - none
+			t.Logf("%s of a %s step: %s: %d calls beyond %d", bound.process, bound.step, group, beyond, none)
+			assert.LessOrEqual(t, beyond, bound.most[group], "%s of a %s step: %s", bound.process, bound.step, group)
+		}
+	}
+}
