@@ -60,8 +60,12 @@ static int drop_inheritable(uint64_t bounding, struct fault *fault)
 /*
  * Drops capabilities from the bounding set. PR_CAPBSET_DROP is invalid beyond the last capability of this kernel (prctl(2)).
  * Returns 0, or -1 with a fault.
+ *
+ * In each task, by a call for each capability: no call of the kernel drops several, a task inherits the set from the thread of slurmstepd that forks it,
+ * and that must keep its own. Nothing gives a capability back to a bounding set, which is what programs that root executes later get from it: those of
+ * other plugins in the hooks after the tasks' forks, and UnkillableStepProgram. Entering a user namespace fills a set again (confine_finish).
  */
-static int drop_capabilities(uint64_t bounding, struct fault *fault)
+static int drop_bounding(uint64_t bounding, struct fault *fault)
 {
 	for (unsigned long number = 0; number < 64; number++) {
 		if (bounding >> number & 1 || prctl(PR_CAPBSET_DROP, number, 0, 0, 0) == 0)
@@ -75,7 +79,7 @@ static int drop_capabilities(uint64_t bounding, struct fault *fault)
 
 static int apply_filter(const struct confine *confine, bool inheritable, struct sock_fprog program, struct fault *fault)
 {
-	if (confine->bounding != UINT64_MAX && (drop_capabilities(confine->bounding, fault) < 0 ||
+	if (confine->bounding != UINT64_MAX && (drop_bounding(confine->bounding, fault) < 0 ||
 						(inheritable && drop_inheritable(confine->bounding, fault) < 0)))
 		return -1;
 	if (confine->no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

@@ -2,6 +2,7 @@
 #include "common/identity.h"
 
 #include "common/fd.h"
+#include "common/hash.h"
 #include "common/syscalls.h"
 
 #include "gojail.h"
@@ -74,19 +75,16 @@ static void identify(const struct statx *root, struct identity *now)
 #define SETTLED_S 2      /* more than the resolution of times on any file system */
 #define ENTRIES_MAX 4096 /* as TopMax in gojail/node/tops.go: further ones are not looked at there, either */
 
-/* Returns a hash (FNV-1a) of a symbolic link, or 0. */
+/* Returns a hash of a symbolic link, or 0. */
 static uint64_t hash_link(int root, const char *name)
 {
 	char text[NAME_MAX + 1 + PATH_MAX];
 	size_t used = strlen(name) + 1;
-	uint64_t hash = 14695981039346656037u;
 	ssize_t length;
 
 	memcpy(text, name, used);
 	length = readlinkat(root, name, text + used, sizeof(text) - used);
-	for (size_t i = 0; length >= 0 && i < used + (size_t)length; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
-	return length < 0 ? 0 : hash;
+	return length < 0 ? 0 : hash_add(HASH_BEGIN, text, used + (size_t)length);
 }
 
 /* Returns a hash of the symbolic links of a directory, in whatever order it has them. */

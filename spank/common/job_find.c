@@ -2,6 +2,7 @@
 #include "common/job_find.h"
 
 #include "common/fd.h"
+#include "common/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,15 +29,9 @@ void sandbox_close(struct sandbox *sandbox)
 	close_fd(&sandbox->holder);
 }
 
-#define HASH_BEGIN 14695981039346656037ull /* FNV-1a */
-
 uint64_t job_hash(const char *text)
 {
-	uint64_t hash = HASH_BEGIN;
-
-	for (; text && *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 1099511628211ull;
-	return hash;
+	return hash_add(HASH_BEGIN, text, text ? strlen(text) : 0);
 }
 
 /* Bits of the last digit of a sandbox's name: a network of the job's own, and a mode of --jail-root. */

@@ -2,6 +2,7 @@
 #include "launcher/watch.h"
 
 #include "common/clock.h"
+#include "common/hash.h"
 #include "launcher/job_stage.h"
 #include "launcher/zygote.h"
 
@@ -52,17 +53,14 @@ static char *read_mountinfo(int fd)
 	return text;
 }
 
-/*
- * Returns a hash (FNV-1a) of what stays the same in a line of proc_pid_mountinfo(5): id, root of the mount, mount
- * point.
- */
+/* Returns a hash of what stays the same in a line of proc_pid_mountinfo(5): id, root of the mount, mount point. */
 static uint64_t hash_line(const char *line)
 {
-	uint64_t hash = 14695981039346656037u;
+	uint64_t hash = HASH_BEGIN;
 
 	for (int field = 1; field <= 5 && *line; line++) {
 		if (field != 2 && field != 3)
-			hash = (hash ^ (unsigned char)*line) * 1099511628211u;
+			hash = hash_add(hash, line, 1);
 		field += *line == ' ';
 	}
 	return hash;
