@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/confine.h"
 
+#include "common/capabilities.h"
 #include "common/fd.h"
 #include "common/syscalls.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -40,24 +40,6 @@ int confine_read(struct confine *confine, const struct node *node, const struct 
 }
 
 /*
- * Drops inheritable capabilities, which slurmd in a container may have: a program of root's gets them, whatever the bounding set
- * is. Returns 0, or -1 with a fault.
- */
-static int drop_inheritable(uint64_t bounding, struct fault *fault)
-{
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-
-	if (syscall(SYS_capget, &header, data) == 0) {
-		for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
-			data[i].inheritable &= (uint32_t)(bounding >> (32 * i));
-		if (syscall(SYS_capset, &header, data) == 0)
-			return 0;
-	}
-	return fault_set(fault, "cannot drop inheritable capabilities: %s", strerror(errno));
-}
-
-/*
  * Drops capabilities from the bounding set. PR_CAPBSET_DROP is invalid beyond the last capability of this kernel (prctl(2)).
  * Returns 0, or -1 with a fault.
  *
@@ -79,9 +61,11 @@ static int drop_bounding(uint64_t bounding, struct fault *fault)
 
 static int apply_filter(const struct confine *confine, bool inheritable, struct sock_fprog program, struct fault *fault)
 {
-	if (confine->bounding != UINT64_MAX && (drop_bounding(confine->bounding, fault) < 0 ||
-						(inheritable && drop_inheritable(confine->bounding, fault) < 0)))
+	if (confine->bounding != UINT64_MAX && drop_bounding(confine->bounding, fault) < 0)
 		return -1;
+	/* slurmd in a container may have inheritable ones: a program of root's gets them, whatever the bounding set is. */
+	if (confine->bounding != UINT64_MAX && inheritable && capabilities_keep_inheritable(confine->bounding) < 0)
+		return fault_set(fault, "cannot drop inheritable capabilities: %s", strerror(errno));
 	if (confine->no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return fault_set(fault, "cannot set no_new_privs: %s", strerror(errno));
 	/* Last: it refuses much of what comes before. Speculation as everywhere on the node (seccomp(2)). */

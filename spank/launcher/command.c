@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/command.h"
 
+#include "common/capabilities.h"
 #include "common/confine.h"
 #include "common/enter.h"
 #include "common/execution.h"
@@ -21,7 +22,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -149,29 +149,12 @@ static int change_directory(const char *home, const char *command, struct fault 
 	return 0;
 }
 
-/*
- * Drops all capabilities, if there are any: setuid(2) leaves them where the caller's securebits say so (capabilities(7)). Returns 0, or -1
- * with errno.
- */
-static int drop_capabilities(void)
-{
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct have[_LINUX_CAPABILITY_U32S_3];
-	static const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
-
-	if (syscall(SYS_capget, &header, have) < 0)
-		return -1;
-	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
-		if (have[i].permitted | have[i].inheritable)
-			return (int)syscall(SYS_capset, &header, none);
-	return 0;
-}
-
 /* Becomes the user for good and, in a sandbox with a user namespace, root there. Returns 0, or -1 with a fault. */
 static int become_user(const struct user *user, struct sandbox *sandbox, const struct confine *confine, struct fault *fault)
 {
+	/* setuid(2) leaves capabilities where the caller's securebits say so. */
 	if (setgroups((size_t)user->ngroups, user->groups) < 0 || setgid(user->gid) < 0 || setuid(user->uid) < 0 ||
-	    (user->uid && drop_capabilities() < 0))
+	    (user->uid && capabilities_keep(0) < 0))
 		return fault_set(fault, "cannot become user %u: %s", (unsigned)user->uid, strerror(errno));
 	if (sandbox->user >= 0 && (enter_as_root(sandbox, fault) < 0 || confine_finish(confine, fault) < 0))
 		return -1;

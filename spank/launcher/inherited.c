@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/inherited.h"
 
+#include "common/capabilities.h"
 #include "common/fd.h"
 #include "common/signals.h"
 #include "common/syscalls.h"
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/capability.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -79,14 +79,7 @@ static int reset_ids(void)
 /* Drops inheritable capabilities and, with them, ambient ones (capabilities(7)). */
 static int reset_capabilities(void)
 {
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-
-	if (syscall(SYS_capget, &header, data) < 0)
-		return -1;
-	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
-		data[i].inheritable = 0;
-	return (int)syscall(SYS_capset, &header, data);
+	return capabilities_keep_inheritable(0);
 }
 
 /*

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 FILE *mountinfo_open(int proc)
 {
@@ -15,6 +16,38 @@ FILE *mountinfo_open(int proc)
 	if (!file)
 		close_fd(&fd);
 	return file;
+}
+
+char *mountinfo_read(int fd)
+{
+	size_t size = 1 << 16, have = 0;
+	char *text = malloc(size);
+	ssize_t got;
+
+	while (text && (got = pread(fd, text + have, size - 1 - have, (off_t)have)) != 0) {
+		if (got < 0) {
+			free(text);
+			return NULL;
+		}
+		have += (size_t)got;
+		if (have + 1 == size) {
+			char *larger = realloc(text, size *= 2);
+
+			if (!larger)
+				free(text);
+			text = larger;
+		}
+	}
+	if (text)
+		text[have] = '\0';
+	return text;
+}
+
+char *mountinfo_read_own(int proc)
+{
+	scoped_fd fd = openat(proc, "self/mountinfo", O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? NULL : mountinfo_read(fd);
 }
 
 void mountinfo_unescape(char *text)
@@ -90,9 +123,9 @@ static bool is_below(const char *path, const char *directory)
 	return strncmp(path, directory, length) == 0 && (path[length] == '/' || path[length] == '\0');
 }
 
-void mountinfo_describe(int proc, const char *path, char *text, size_t size)
+void mountinfo_describe(char *table, const char *path, char *text, size_t size)
 {
-	FILE *file = mountinfo_open(proc);
+	FILE *file = table && *table ? fmemopen(table, strlen(table), "r") : NULL;
 	char *line = NULL;
 	size_t room = 0, longest = 0;
 

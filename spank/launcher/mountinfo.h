@@ -20,6 +20,12 @@ struct mount_line {
 /* Opens mountinfo of the calling process in the node's /proc. Returns NULL with errno if it fails. */
 FILE *mountinfo_open(int proc);
 
+/* Reads a whole mountinfo that is open. Returns its text, which the caller frees, or NULL. */
+char *mountinfo_read(int fd);
+
+/* Reads the mountinfo of the calling process in the node's /proc. Returns its text, which the caller frees, or NULL. */
+char *mountinfo_read_own(int proc);
+
 /* Parses a line and decodes its strings. Returns 0, or -1 if it is not a line of mountinfo. */
 int mountinfo_parse(char *line, struct mount_line *one);
 
@@ -32,7 +38,10 @@ bool mountinfo_is_local(const char *type);
 /* Reports whether a user other than root serves a mount: one of FUSE, with the uid that the kernel verified (mount.fuse3(8)). */
 bool mountinfo_is_of_user(const struct mount_line *one);
 
-/* Writes "SOURCE (TYPE) at PATH" of the mount that a path lies on, by comparing the text of the paths; "" if the mount is local. */
-void mountinfo_describe(int proc, const char *path, char *text, size_t size);
+/*
+ * Writes "SOURCE (TYPE) at PATH" of the mount that a path lies on by the text of a mountinfo, which may be NULL, by comparing the text of the paths; ""
+ * if the mount is local or not known.
+ */
+void mountinfo_describe(char *table, const char *path, char *text, size_t size);
 
 #endif

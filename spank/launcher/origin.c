@@ -31,13 +31,13 @@ struct finding {
 	bool local;
 };
 
-/* Reports whether a path leads to a local file system, over any symbolic links. */
-static bool is_local(int proc, const char *path)
+/* Reports whether a path leads to a local file system by the text of mountinfo, over any symbolic links. */
+static bool is_local(char *mounts, const char *path)
 {
 	char *real = realpath(path, NULL), storage[2 * GOJAIL_PATH_MAX] = "?";
 
 	if (real)
-		mountinfo_describe(proc, real, storage, sizeof(storage));
+		mountinfo_describe(mounts, real, storage, sizeof(storage));
 	free(real);
 	return !*storage;
 }
@@ -45,7 +45,7 @@ static bool is_local(int proc, const char *path)
 #define LINKS_MAX 40 /* as in the kernel's path_resolution(7) */
 
 /* Reports whether all directories and symbolic links that a path leads through are on local file systems. links is how many links it may have, and is counted down. */
-static bool leads_over_local(int proc, const char *path, int *links)
+static bool leads_over_local(char *mounts, const char *path, int *links)
 {
 	char prefix[2 * GOJAIL_PATH_MAX], target[GOJAIL_PATH_MAX], next[2 * GOJAIL_PATH_MAX];
 
@@ -54,14 +54,14 @@ static bool leads_over_local(int proc, const char *path, int *links)
 
 		end = name + 1 + strcspn(name + 1, "/");
 		snprintf(prefix, sizeof(prefix), "%.*s", (int)(end - path), path);
-		if (!is_local(proc, prefix))
+		if (!is_local(mounts, prefix))
 			return false;
 		length = readlink(prefix, target, sizeof(target) - 1);
 		if (length < 0)
 			continue; /* it is no link */
 		target[length] = '\0';
 		snprintf(next, sizeof(next), "%.*s/%s", *target == '/' ? 0 : (int)(name - path), path, target);
-		if (--*links < 0 || !leads_over_local(proc, next, links))
+		if (--*links < 0 || !leads_over_local(mounts, next, links))
 			return false;
 	}
 	return true;
@@ -71,11 +71,13 @@ int origin_find(struct origin *origin, const char *jail, const char *source, int
 {
 	struct finding found = {0};
 	int socket, links = LINKS_MAX;
+	char *mounts = mountinfo_read_own(proc);
 	struct child child;
 
 	snprintf(origin->jail, sizeof(origin->jail), "%s", jail);
 	snprintf(origin->source, sizeof(origin->source), "%s", source);
-	mountinfo_describe(proc, source, origin->storage, sizeof(origin->storage));
+	mountinfo_describe(mounts, source, origin->storage, sizeof(origin->storage));
+	free(mounts);
 	origin->node = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	if (origin->node < 0)
 		return fault_set(fault, "cannot open the node's mount namespace: %s", strerror(errno));
@@ -85,9 +87,10 @@ int origin_find(struct origin *origin, const char *jail, const char *source, int
 	case 0:
 		if (identity_read(source, NULL, &found.identity) < 0)
 			found.identity.text[0] = '\0'; /* assembling the template fails, and reports why */
-		found.local = is_local(proc, source);
+		mounts = mountinfo_read_own(proc);     /* with what automounters have mounted for that */
+		found.local = mounts && is_local(mounts, source);
 		/* What a server changes, the node's caches have late: without the time of the last change they are not trusted (identity_is_recorded). */
-		found.identity.settled = found.identity.settled && leads_over_local(proc, source, &links);
+		found.identity.settled = found.local && found.identity.settled && leads_over_local(mounts, source, &links);
 		_exit(send(socket, &found, sizeof(found), MSG_NOSIGNAL) < 0);
 	}
 	if (!clock_await(socket, until)) {

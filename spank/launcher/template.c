@@ -23,6 +23,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -87,12 +88,15 @@ static int lock_template(int dir, const struct record *self, int64_t until, stru
 {
 	char place[2 * GOJAIL_PATH_MAX], what[4 * GOJAIL_PATH_MAX];
 	scoped_fd proc = open_node_proc(fault);
+	char *mounts;
 	int lock;
 
 	if (proc < 0)
 		return -1;
 	end_late_builder(dir);
-	mountinfo_describe(proc, library_word("source"), place, sizeof(place));
+	mounts = mountinfo_read_own(proc);
+	mountinfo_describe(mounts, library_word("source"), place, sizeof(place));
+	free(mounts);
 	snprintf(what, sizeof(what), "the template of jail \"%s\" (root %s; does its storage %s%sanswer?)", library_word("jail"), library_word("source"),
 		 place, *place ? " " : "");
 	lock = lock_until(dir, GOJAIL_LOCK, until, what, fault);

@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "launcher/job_stage.h"
+#include "launcher/mountinfo.h"
 #include "launcher/zygote.h"
 
 #include <errno.h>
@@ -26,32 +27,6 @@ struct mounts {
 
 static struct mounts remembered[2];
 static int64_t read_at; /* clock_ms */
-
-/* Reads a whole mountinfo. Returns its text, which the caller frees, or NULL. */
-static char *read_mountinfo(int fd)
-{
-	size_t size = 1 << 16, have = 0;
-	char *text = malloc(size);
-	ssize_t got;
-
-	while (text && (got = pread(fd, text + have, size - 1 - have, (off_t)have)) != 0) {
-		if (got < 0) {
-			free(text);
-			return NULL;
-		}
-		have += (size_t)got;
-		if (have + 1 == size) {
-			char *larger = realloc(text, size *= 2);
-
-			if (!larger)
-				free(text);
-			text = larger;
-		}
-	}
-	if (text)
-		text[have] = '\0';
-	return text;
-}
 
 /* Returns a hash of what stays the same in a line of proc_pid_mountinfo(5): id, root of the mount, mount point. */
 static uint64_t hash_line(const char *line)
@@ -142,7 +117,7 @@ static int hash_table(char *text, const struct mounts *automounters, bool stage,
 /* Reads all mounts of a namespace. Returns 0, or -1. */
 static int read_mounts(int fd, struct mounts *mounts)
 {
-	char *text = read_mountinfo(fd);
+	char *text = mountinfo_read(fd);
 	int result = hash_table(text, NULL, false, mounts);
 
 	free(text);
@@ -152,7 +127,7 @@ static int read_mounts(int fd, struct mounts *mounts)
 /* Reads those that must stay. Returns 0, or -1. */
 static int read_lasting(int fd, bool stage, struct mounts *mounts)
 {
-	char *text = read_mountinfo(fd);
+	char *text = mountinfo_read(fd);
 	struct mounts automounters;
 	int result = find_automounters(text, &automounters) == 0 ? hash_table(text, &automounters, stage, mounts) : -1;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/caller.h"
 
+#include "common/capabilities.h"
 #include "common/signals.h"
 #include "common/syscalls.h"
 
@@ -109,18 +110,6 @@ int caller_read(struct caller *caller, struct fault *fault)
 	(1u << CAP_SYS_ADMIN | 1u << CAP_SYS_CHROOT | 1u << CAP_SYS_PTRACE | 1u << CAP_SETUID | 1u << CAP_SETGID | \
 	 1u << CAP_SETPCAP | 1u << CAP_SYS_RESOURCE | 1u << CAP_KILL)
 
-/* Drops all capabilities except the given ones of the first 32. A container may lack some of the given ones. Returns 0, or -1 with errno. */
-static int keep_capabilities(uint32_t needed)
-{
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct have[_LINUX_CAPABILITY_U32S_3], left[_LINUX_CAPABILITY_U32S_3] = {{0}};
-
-	if (syscall(SYS_capget, &header, have) < 0)
-		return -1;
-	left[0].permitted = left[0].effective = have[0].permitted & needed;
-	return (int)syscall(SYS_capset, &header, left);
-}
-
 /* Sets a soft limit, and raises the hard limit if it is lower. Never lowers the hard limit, which only SYS_RESOURCE could raise again. */
 static void set_own_limit(__rlimit_resource_t kind, rlim_t soft, const struct rlimit *have)
 {
@@ -210,7 +199,7 @@ int caller_leave(const struct caller *caller, struct fault *fault)
 		return fault_set(fault, "cannot set the default personality: %s", strerror(errno));
 	set_own_limits(caller);
 	set_own_priority(caller);
-	return keep_capabilities(NEEDED) == 0 ? 0 : fault_set(fault, "cannot drop capabilities: %s", strerror(errno));
+	return capabilities_keep(NEEDED) == 0 ? 0 : fault_set(fault, "cannot drop capabilities: %s", strerror(errno));
 }
 
 /* Blocks or unblocks the signal of the deadline. */
