@@ -55,13 +55,18 @@ func (c *checker) findUserHomes() []string {
 		uid, err := config.ParseID(fields[2])
 		home := filepath.Clean(fields[5])
 		top, _, _ := strings.Cut(strings.TrimPrefix(home, "/"), "/")
-		if err != nil || uid < firstUserID || uid > lastUserID || !filepath.IsAbs(home) || slices.Contains(append(config.SystemDirs, "", "nonexistent"), top) {
+		if err != nil || uid < firstUserID || uid > lastUserID || !filepath.IsAbs(home) || isNoHome(top) {
 			continue
 		}
 		homes = append(homes, home)
 	}
 	slices.Sort(homes)
 	return slices.Compact(homes)
+}
+
+// isNoHome reports whether no user's home directory lies below that top-level directory.
+func isNoHome(top string) bool {
+	return top == "" || top == "nonexistent" || slices.Contains(config.SystemDirs, top)
 }
 
 // checkSlurmUser reports a SlurmUser that the jail's passwd(5) lacks: Slurm's commands look it up when

@@ -35,7 +35,8 @@ var directories = []struct {
 	{"tmp", false, false, true}, // each job has its own
 }
 
-// The lists of the table's columns. closedToUsers are paths.
+// The lists of the table's columns, without room behind the last entry: an append to one of them copies it, since several goroutines
+// read them. closedToUsers are paths.
 var HostDirs, SystemDirs, closedToUsers = listDirectories()
 
 func listDirectories() (host, system, closed []string) {
@@ -50,7 +51,7 @@ func listDirectories() (host, system, closed []string) {
 			closed = append(closed, "/"+d.name)
 		}
 	}
-	return host, system, closed
+	return slices.Clip(host), slices.Clip(system), slices.Clip(closed)
 }
 
 // systemPaths are directories of /var that belong to programs of the system.

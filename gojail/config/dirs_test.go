@@ -24,6 +24,13 @@ func TestDirectoriesOfTheStage(t *testing.T) {
 	assert.ElementsMatch(t, append([]string{"boot"}, HostDirs...), names)
 }
 
+// TestDirectoriesAreNotWritten requires that an append to a list does not write behind the list, where another goroutine may do the same.
+func TestDirectoriesAreNotWritten(t *testing.T) {
+	for name, list := range map[string][]string{"HostDirs": HostDirs, "SystemDirs": SystemDirs, "closedToUsers": closedToUsers} {
+		assert.Len(t, list, cap(list), name)
+	}
+}
+
 // TestClosedDirectories: what root's programs load or trust, and what is a job's own.
 func TestClosedDirectories(t *testing.T) {
 	for _, closed := range []string{"/usr", "/etc", "/lib64", "/tmp", "/boot"} {
