@@ -417,10 +417,10 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	rounds := 60
 	for round := range rounds {
 		var cmds []*exec.Cmd
-		var output bytes.Buffer
-		for range 2 {
+		var output [2]bytes.Buffer
+		for i := range output {
 			cmd := nstest.Command("work", filepath.Dir(j.dir))
-			cmd.Stdout = &output
+			cmd.Stdout = &output[i]
 			require.NoError(t, cmd.Start())
 			cmds = append(cmds, cmd)
 		}
@@ -429,7 +429,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			require.NoError(t, cmd.Process.Kill())
 			cmd.Wait()
 		}
-		require.Empty(t, output.String(), "what a child could not do")
+		require.Empty(t, output[0].String()+output[1].String(), "what a child could not do")
 		all, err := j.Versions()
 		require.NoError(t, err)
 		if target, err := os.Readlink(j.path(currentLink)); err == nil {
