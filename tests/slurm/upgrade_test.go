@@ -31,7 +31,7 @@ func replaceGojail(t *testing.T, c *harness.Cluster, change func(path string, te
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(path+".dpkg-new", change(path, text), 0o600))
-			require.NoError(t, os.Chmod(path+".dpkg-new", info.Mode().Perm()))
+			require.NoError(t, os.Chmod(path+".dpkg-new", info.Mode()&(fs.ModePerm|fs.ModeSetuid)))
 			return os.Rename(path+".dpkg-new", path)
 		}))
 	}
@@ -51,10 +51,11 @@ func findOldFiles(c *harness.Cluster) (old []string) {
 	return old
 }
 
-// TestUpgradeUnderJobs: from an earlier version with the same contract, while a batch job and a step run. They go on, with
-// further steps; the next job has the new version; no node is drained and nothing of the earlier version stays.
+// TestUpgradeUnderJobs: from an earlier version with the same contract, while a batch job, a session in it and a step run. They go on,
+// with further steps and sessions; the next job has the new version; no node is drained and nothing of the earlier version stays.
 func TestUpgradeUnderJobs(t *testing.T) {
-	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian", "other"}, SlurmConf: prolog})
+	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian", "other"}, SlurmConf: prolog, Files: sessionFiles})
+	prepareSessions(t, c)
 	version := strings.TrimSuffix(strings.Fields(c.Root("gojail", "version").Stdout)[1], ",")
 	require.Regexp(t, "^[1-9]|^0\\.[1-9]", version)
 	earlier := strings.Replace(version, version[:3], "0.0", 1) // of the same length: it takes the place of the version in the binaries
@@ -80,6 +81,7 @@ func TestUpgradeUnderJobs(t *testing.T) {
 	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		return readFile(c, output) == "begun\n" && c.Root("test", "-e", jailHome+"runs").Code == 0
 	}))
+	endSession := startSession(t, c, job)
 
 	replaceGojail(t, c, func(path string, _ []byte) []byte { return now[path] })
 	assert.Contains(t, c.Root("gojail", "version").Stdout, version)
@@ -113,6 +115,8 @@ func TestUpgradeUnderJobs(t *testing.T) {
 	next()
 	assert.Equal(t, earlier+" "+version, by())
 
+	requireOutput(t, "debian", c.Do(formatSession(job, "cat "+marker)))
+	endSession()
 	require.Zero(t, c.Root("touch", jailHome+"upgraded").Code)
 	requireOutput(t, "debian", <-step)
 	assert.Equal(t, "COMPLETED", c.WaitJob(harness.Job{ID: job}).State)

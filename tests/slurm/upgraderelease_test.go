@@ -76,13 +76,15 @@ func startEachRoot(t *testing.T, c *harness.Cluster) (end func()) {
 	}
 }
 
-// TestUpgradeFromTheLastRelease: to this tree and back, over another contract, on a node that is not drained. What runs goes on and ends
-// well, a further step is refused in one line, but by 0.1.0, new jobs work at each moment, and nothing is left.
+// TestUpgradeFromTheLastRelease: to this tree and back, over another contract, on a node that is not drained. What runs, sessions included,
+// goes on and ends well, a further step or session is refused in one line, but a step by 0.1.0 is not, new jobs work at each moment, and
+// nothing is left.
 func TestUpgradeFromTheLastRelease(t *testing.T) {
 	release := buildLastRelease(t)
 	config := strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\njail_root = [\"range\", \"self\"]\n", 1)
-	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian", "other"}, Config: config, SlurmConf: prolog})
+	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian", "other"}, Config: config, SlurmConf: prolog, Files: sessionFiles})
 	allowRange(t, c)
+	prepareSessions(t, c)
 	contracts := [2]string{}
 	change := func(contract *string, install func()) {
 		t.Helper()
@@ -113,11 +115,14 @@ func TestUpgradeFromTheLastRelease(t *testing.T) {
 		return job
 	}
 	job, end := begin(), startEachRoot(t, c)
+	endSession := startSession(t, c, job)
 	change(&contracts[1], func() { replaceGojail(t, c, func(path string, _ []byte) []byte { return now[path] }) })
 	require.NotEqual(t, contracts[0], contracts[1])
 	assert.Regexp(t, `(?m)^`+job+` +debian +\d+ +0\.1\.0 .* alice +\d+ +foreign +-$`, c.Gojail("n1", "ls").Stdout)
 	assert.NotContains(t, c.Gojail("n1", "check").Stdout, "FAIL")
+	harness.RequireRefused(t, "another version was installed on this node while your job "+job+" runs", c.Do(formatSession(job, "true")))
 	end()
+	endSession()
 	require.Zero(t, c.Root("touch", jailHome+"changed").Code)
 	assert.Equal(t, "COMPLETED", c.WaitJob(harness.Job{ID: job}).State)
 	output := readOutput(c, job)
@@ -126,8 +131,11 @@ func TestUpgradeFromTheLastRelease(t *testing.T) {
 	require.Zero(t, c.Root("rm", jailHome+"changed").Code)
 
 	job, end = begin(), startEachRoot(t, c)
+	endSession = startSession(t, c, job)
 	change(&contracts[0], toRelease)
+	harness.RequireRefused(t, "job "+job+" has no sandbox of yours on this node", c.Do(formatSession(job, "true"))) // the words of 0.1.0
 	end()
+	endSession()
 	require.Zero(t, c.Root("touch", jailHome+"changed").Code)
 	assert.Equal(t, "COMPLETED", c.WaitJob(harness.Job{ID: job}).State)
 	assert.Equal(t, "begun\ndebian\ndebian\ndone\n", readOutput(c, job))
