@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <slurm/slurm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +63,7 @@ static void comment_job(uint32_t job, char *line)
 	const slurm_job_info_t *about;
 	job_desc_msg_t change;
 
-	if (slurm_load_job(&found, JOB_ARGUMENT(job), 0) != SLURM_SUCCESS)
+	if (slurm_load_job(&found, name_job(job), 0) != SLURM_SUCCESS)
 		return;
 	slurm_init_job_desc_msg(&change);
 	change.JOB_MEMBER = job;
@@ -86,7 +85,7 @@ void explain_to_user(const struct step *step, const char *text)
 	if (step->script[0])
 		comment_job(job, line);
 	else
-		slurm_notify_job(JOB_ARGUMENT(job), line);
+		slurm_notify_job(name_job(job), line);
 }
 
 void explain_files(const struct step *step)

@@ -3,6 +3,7 @@
 #ifndef GOJAIL_RELEASE_H
 #define GOJAIL_RELEASE_H
 
+#include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <slurm/slurm_version.h>
 
@@ -20,11 +21,20 @@
 /* Up to 23.02 Slurm looks for the program of a task epilog before it forks (_run_script_as_user in mgr.c). */
 #define EPILOG_IS_LOOKED_FOR (SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 11, 0))
 
-/* A job's number as an argument of slurm_load_job and slurm_notify_job. */
+/* Returns the job of a call of Slurm's API: from 26.05 on that is no number. */
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
-#define JOB_ARGUMENT(job) ((slurm_step_id_t){.job_id = (job), .step_het_comp = NO_VAL, .step_id = NO_VAL})
+static inline slurm_step_id_t name_job(uint32_t job)
+{
+	slurm_step_id_t name = SLURM_STEP_ID_INITIALIZER;
+
+	name.job_id = job;
+	return name;
+}
 #else
-#define JOB_ARGUMENT(job) (job)
+static inline uint32_t name_job(uint32_t job)
+{
+	return job;
+}
 #endif
 
 /* A job's number in a job_desc_msg_t. */
