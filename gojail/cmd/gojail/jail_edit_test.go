@@ -115,11 +115,12 @@ func TestSweepAfterAKilledEdit(t *testing.T) {
 			err = <-ended
 			text, _ := os.ReadFile(said.Name())
 			require.EqualError(t, err, "signal: killed", string(text))
+			left := fmt.Sprintf("/run/gojail-edit-%s-*", pid)
 			nstest.WaitUntilClosed(t, work+"/*/owner.json")
+			nstest.WaitUntilClosed(t, left)
 
 			out, _ := s.command(test.next...).CombinedOutput()
 			assert.NotContains(t, string(out), "cannot remove")
-			left := fmt.Sprintf("/run/gojail-edit-%s-*", pid)
 			assert.False(t, exists(left)(), "%s is left after %v: %s", left, test.next, out)
 			assert.Empty(t, findOfEdit("gojail-edit-"+pid+"-"), "processes and mounts of the sandbox")
 			assert.Empty(t, findOfEdit(work), "mounts of the copy")

@@ -176,6 +176,7 @@ func (k *killedSite) runOrKill(t *testing.T, slow bool, after time.Duration, com
 	if err := cmd.Wait(); err != nil {
 		text, _ := os.ReadFile(said.Name())
 		require.EqualError(t, err, "signal: killed", string(text))
+		nstest.WaitUntilClosed(t, fmt.Sprintf("/run/gojail-edit-%d-*", cmd.Process.Pid)) // else the next command sweeps nothing of the edit
 		return true
 	}
 	return false
