@@ -18,11 +18,15 @@ import (
 
 const alice = "alice"
 
+// runDir is where podman keeps its run-time state: in the host's own /run, since podman refuses a path of more than 50 characters
+// (containers/storage, "runroot is longer"), which that of a clone may exceed.
+const runDir = "/run/podman"
+
 // podman runs podman on the host, with containers of its own.
 func (c *cluster) podman(args ...string) harness.Result { return c.podmanWith("", args...) }
 
 func (c *cluster) podmanWith(stdin string, args ...string) harness.Result {
-	return c.run(stdin, append([]string{"podman", "--log-level=warn", "--root=" + c.dir + "/storage", "--runroot=" + c.dir + "/run", "--tmpdir=" + c.dir + "/tmp"}, args...)...)
+	return c.run(stdin, append([]string{"podman", "--log-level=warn", "--root=" + c.dir + "/storage", "--runroot=" + runDir + "/run", "--tmpdir=" + runDir + "/tmp"}, args...)...)
 }
 
 // newRoot mounts a new root of a container, on the host.
