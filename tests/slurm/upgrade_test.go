@@ -81,7 +81,8 @@ func TestUpgradeUnderJobs(t *testing.T) {
 	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		return readFile(c, output) == "begun\n" && c.Root("test", "-e", jailHome+"runs").Code == 0
 	}))
-	endSession := startSession(t, c, job)
+	session := upgradedSession{c, job}
+	endSession := session.start(t)
 
 	replaceGojail(t, c, func(path string, _ []byte) []byte { return now[path] })
 	assert.Contains(t, c.Root("gojail", "version").Stdout, version)
@@ -115,7 +116,7 @@ func TestUpgradeUnderJobs(t *testing.T) {
 	next()
 	assert.Equal(t, earlier+" "+version, by())
 
-	requireOutput(t, "debian", c.Do(formatSession(job, "cat "+marker)))
+	requireOutput(t, "debian", session.run(t, "cat "+marker))
 	endSession()
 	require.Zero(t, c.Root("touch", jailHome+"upgraded").Code)
 	requireOutput(t, "debian", <-step)

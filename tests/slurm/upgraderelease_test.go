@@ -81,7 +81,7 @@ func startEachRoot(t *testing.T, c *harness.Cluster) (end func()) {
 // nothing is left.
 func TestUpgradeFromTheLastRelease(t *testing.T) {
 	release := buildLastRelease(t)
-	config := strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\njail_root = [\"range\", \"self\"]\n", 1)
+	config := strings.Replace(harness.DefaultConfig, "[jail.debian]\n", "[jail.debian]\njail_root = [\"range\", \"self\"]\n", 1) + loginTable
 	c := harness.Start(t, harness.Options{Plugin: true, Jails: []string{"debian", "other"}, Config: config, SlurmConf: prolog, Files: sessionFiles})
 	allowRange(t, c)
 	prepareSessions(t, c)
@@ -92,7 +92,9 @@ func TestUpgradeFromTheLastRelease(t *testing.T) {
 		_, *contract, _ = strings.Cut(c.Root("gojail", "version").Stdout, "contract ")
 		requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 		require.Zero(t, c.Gojail("n1", "init", "debian").Code)
-		require.Zero(t, c.Gojail("n1", "reload").Code)
+		for _, node := range []string{"n1", "login1"} {
+			require.Zero(t, c.Gojail(node, "reload").Code)
+		}
 		requireOutput(t, "debian", c.Run(harness.Alice, "srun", "-wn1", "--jail=debian", "cat", marker))
 		for _, node := range harness.Nodes {
 			require.NoError(t, c.RestartSlurmd(node))
@@ -115,14 +117,19 @@ func TestUpgradeFromTheLastRelease(t *testing.T) {
 		return job
 	}
 	job, end := begin(), startEachRoot(t, c)
-	endSession := startSession(t, c, job)
+	login := upgradedSession{c: c}
+	endLogin, endSession := login.start(t), upgradedSession{c, job}.start(t)
 	change(&contracts[1], func() { replaceGojail(t, c, func(path string, _ []byte) []byte { return now[path] }) })
 	require.NotEqual(t, contracts[0], contracts[1])
 	assert.Regexp(t, `(?m)^`+job+` +debian +\d+ +0\.1\.0 .* alice +\d+ +foreign +-$`, c.Gojail("n1", "ls").Stdout)
 	assert.NotContains(t, c.Gojail("n1", "check").Stdout, "FAIL")
-	harness.RequireRefused(t, "another version was installed on this node while your job "+job+" runs", c.Do(formatSession(job, "true")))
+	harness.RequireRefused(t, "another version was installed on this node while your job "+job+" runs", upgradedSession{c, job}.run(t, "true"))
+	harness.RequireRefused(t, "processes of yours on this node are in a sandbox of another version of gojail", login.run(t, "true"))
 	end()
 	endSession()
+	endLogin()
+	requireOutput(t, "debian", login.run(t, "cat "+marker))
+	login.requireEnded(t)
 	require.Zero(t, c.Root("touch", jailHome+"changed").Code)
 	assert.Equal(t, "COMPLETED", c.WaitJob(harness.Job{ID: job}).State)
 	output := readOutput(c, job)
@@ -131,11 +138,13 @@ func TestUpgradeFromTheLastRelease(t *testing.T) {
 	require.Zero(t, c.Root("rm", jailHome+"changed").Code)
 
 	job, end = begin(), startEachRoot(t, c)
-	endSession = startSession(t, c, job)
+	endLogin, endSession = login.start(t), upgradedSession{c, job}.start(t)
 	change(&contracts[0], toRelease)
-	harness.RequireRefused(t, "job "+job+" has no sandbox of yours on this node", c.Do(formatSession(job, "true"))) // the words of 0.1.0
+	harness.RequireRefused(t, "job "+job+" has no sandbox of yours on this node", upgradedSession{c, job}.run(t, "true")) // the words of 0.1.0
+	harness.RequireRefused(t, "of another version of gojail", login.run(t, "true"))
 	end()
 	endSession()
+	endLogin()
 	require.Zero(t, c.Root("touch", jailHome+"changed").Code)
 	assert.Equal(t, "COMPLETED", c.WaitJob(harness.Job{ID: job}).State)
 	assert.Equal(t, "begun\ndebian\ndebian\ndone\n", readOutput(c, job))
