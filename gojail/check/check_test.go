@@ -265,19 +265,28 @@ var spoiled = map[string]struct {
 	"a root of a group's, in a jail for all": {func(t *testing.T, n *checkedNode) {
 		require.NoError(t, os.Chown(n.root, 0, 5001))
 		os.Chmod(n.root, 0o750)
-	}, "FAIL  jail a: "},
+	}, "WARN  jail a: "},
 	"a root of the group that may use the jail": {func(t *testing.T, n *checkedNode) {
 		require.NoError(t, os.Chown(n.root, 0, 5001))
 		os.Chmod(n.root, 0o750)
 		n.configure(t, "groups = [\"5001\"]")
-	}, "jail has mode 0750: each job of a user who is not in the group 5001 fails; run: chmod 755 /"},
+	}, "jail has mode 0750: each job of a user whom neither the group 5001 nor an ACL admits fails; run: chmod 755 /"},
 	"a shell that users may not execute": {func(t *testing.T, n *checkedNode) { os.Chmod(n.root+"/bin/sh", 0o750) },
-		"jail: users may not execute /bin/sh of the jail, only root may: every batch script of a user fails; run: cd /"},
+		"jail: users may not execute /bin/sh of the jail, only root may: every batch script of a user fails; run: chmod a+rx ROOT/bin/sh"},
+	"a shell that a link of the root leads to": {func(t *testing.T, n *checkedNode) {
+		require.NoError(t, os.Rename(n.root+"/bin/sh", n.root+"/etc/it's a shell"))
+		require.NoError(t, os.Symlink("/etc/it's a shell", n.root+"/bin/sh"))
+		os.Chmod(n.root+"/etc/it's a shell", 0o700)
+	}, `every batch script of a user fails; run: chmod a+rx 'ROOT/etc/it'\''s a shell'`},
+	"a shell of a group's": {func(t *testing.T, n *checkedNode) {
+		require.NoError(t, os.Chown(n.root+"/bin/sh", 0, 5001))
+		os.Chmod(n.root+"/bin/sh", 0o750)
+	}, ": only some users may execute /bin/sh of the jail (/bin/sh): "},
 	"a shell below a closed directory": {func(t *testing.T, n *checkedNode) { os.Chmod(n.root+"/bin", 0o700) }, "users may not execute /bin/sh of the jail"},
 	"a source that users may not enter": {func(t *testing.T, n *checkedNode) {
 		require.NoError(t, os.Mkdir(n.dir+"/data", 0o700))
 		n.configure(t, "[[jail.a.mounts]]\ndestination = \"/etc\"\nsource = \""+n.dir+"/data\"")
-	}, "/data (for /etc): its mode keeps users out who neither own it nor are in its group; run: chmod a+x /"},
+	}, "/data (for /etc): its mode keeps users out who neither own it nor are in its group; if all users of the jail are to see what is in it: chmod a+x /"},
 	"plugstack.conf that users may not read": {func(t *testing.T, n *checkedNode) { os.Chmod(n.conf+"/plugstack.conf", 0o600) },
 		"WARN  plugstack: users may not read CONF/plugstack.conf: their srun and sbatch do not start on a host where that is so; run: chmod a+r CONF/plugstack.conf;"},
 	"plugin that users may not load": {func(t *testing.T, n *checkedNode) { os.Chmod(n.LibDir, 0o700) }, "WARN  plugstack: users may not read PLUGIN: "},
@@ -313,7 +322,8 @@ func TestCheckFinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := newGoodNode(t)
 			test.spoil(t, n)
-			assert.Contains(t, strings.NewReplacer(n.LibDir+"/spank_gojail.so", "PLUGIN", n.conf+"/", "CONF/").Replace(n.listFindings()), test.want)
+			assert.Contains(t, strings.NewReplacer(n.LibDir+"/spank_gojail.so", "PLUGIN", n.conf+"/", "CONF/", n.root+"/", "ROOT/").
+				Replace(n.listFindings()), test.want)
 		})
 	}
 }

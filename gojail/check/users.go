@@ -5,6 +5,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -21,7 +22,12 @@ import (
 func asUser(try func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // without UnlockOSThread: the thread ends with this goroutine
+		runtime.LockOSThread()              // without UnlockOSThread: the thread ends with this goroutine
+		if unix.Gettid() == unix.Getpid() { // but not this one, whose signal at the end of the parent other rights also remove (prctl(2))
+			defer runtime.UnlockOSThread()
+			done <- asUser(try) // on another thread, since this one is locked
+			return
+		}
 		_, _, failed := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0)
 		unix.SetfsgidRetGid(lastUserID)
 		unix.SetfsuidRetUid(lastUserID)
@@ -34,9 +40,10 @@ func asUser(try func() error) error {
 	return <-done
 }
 
-// findClosed returns the paths in a root whose modes are why a user may not execute the last of them. Storage may refuse for another reason,
-// such as a user without a ticket (sec=krb5, nfs(5)), which says nothing about users who have one: then there are none.
-func findClosed(root int, paths ...string) (closed []string) {
+// findClosed returns the paths in a root whose modes are why a user may not execute the last of them, and whether one of them admits nobody but
+// root. Storage may refuse for another reason, such as a user without a ticket (sec=krb5, nfs(5)), which says nothing about users who have one:
+// then there are none.
+func findClosed(root int, paths ...string) (closed []string, toAll bool) {
 	err := asUser(func() error {
 		fd, err := rootpath.OpenBeneath(root, paths[len(paths)-1], rootpath.InRoot)
 		if err != nil {
@@ -45,23 +52,32 @@ func findClosed(root int, paths ...string) (closed []string) {
 		defer unix.Close(fd)
 		return unix.Faccessat2(fd, "", unix.X_OK, unix.AT_EMPTY_PATH|unix.AT_EACCESS)
 	})
-	for _, path := range paths {
-		if st, missing := node.StatIn(root, path); errors.Is(err, unix.EACCES) && missing == nil && st.Mode&0o001 == 0 {
-			closed = append(closed, path)
-		}
+	if !errors.Is(err, unix.EACCES) {
+		return nil, false
 	}
-	return closed
+	for _, path := range paths {
+		fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)
+		if err != nil {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) == nil && st.Mode&0o001 == 0 {
+			closed, toAll = append(closed, path), toAll || !admitsSome(fd, &st)
+		}
+		unix.Close(fd)
+	}
+	return closed, toAll
 }
 
 // checkForUsers reports what keeps users out of a jail that root can enter. It reports whether they can.
 func (c *checker) checkForUsers(j *config.Jail, root int, isMounted func(path string) bool) bool {
-	if findClosed(root, "/") != nil {
-		c.reportClosedRoot(j, root)
+	if closed, toAll := findClosed(root, "/"); closed != nil {
+		c.reportClosedRoot(j, root, toAll)
 		return false
 	}
-	if closed := findClosed(root, "/usr", "/usr/bin", "/bin", "/bin/sh"); closed != nil && !isMounted("/bin/sh") && !isMounted("/usr/bin/sh") {
-		c.failIn(isContent(j, closed...), "jail "+j.Name, describeOpening(root, j.Root, "cd "+j.Root+" && chmod a+rx ."+strings.Join(closed, " .")),
-			"%s: users may not execute /bin/sh of the jail, only root may: every batch script of a user fails", j.Root)
+	closed, toAll := findClosed(root, "/usr", "/usr/bin", "/bin", "/bin/sh")
+	if closed != nil && !isMounted("/bin/sh") && !isMounted("/usr/bin/sh") {
+		c.reportClosedShell(j, root, closed, toAll)
 		return false
 	}
 	for _, m := range j.Mounts {
@@ -72,19 +88,58 @@ func (c *checker) checkForUsers(j *config.Jail, root int, isMounted func(path st
 	return true
 }
 
-// reportClosedRoot reports a jail's root that users may not enter. A jail of some users may have the root of their group.
-func (c *checker) reportClosedRoot(j *config.Jail, root int) {
+// reportClosedRoot reports a jail's root that users may not enter. All users of the jail may be among those whom the root admits.
+func (c *checker) reportClosedRoot(j *config.Jail, root int, toAll bool) {
 	var st unix.Stat_t
 	if err := unix.Fstat(root, &st); err != nil {
 		return
 	}
 	subject, remedy := "jail "+j.Name, describeOpening(root, j.Root, "chmod 755 "+j.Root)
-	if st.Mode&0o010 != 0 && st.Gid != 0 && !j.IsOpenToAll() {
-		c.warn(subject, remedy, "%s has mode %04o: each job of a user who is not in the group %d fails", j.Root, st.Mode&0o7777, st.Gid)
+	if !toAll {
+		c.warn(subject, remedy, "%s has mode %04o: each job of a user whom neither the group %d nor an ACL admits fails",
+			j.Root, st.Mode&0o7777, st.Gid)
 		return
 	}
 	c.failIn(st.Uid != 0 || c.isRootContent(j), subject, remedy, "%s has mode %04o: users may not enter it, only root may, and each job of a user fails",
 		j.Root, st.Mode&0o7777)
+}
+
+// reportClosedShell reports a shell that users may not execute, and what on the way to it is closed.
+func (c *checker) reportClosedShell(j *config.Jail, root int, closed []string, toAll bool) {
+	subject, remedy := "jail "+j.Name, describeOpening(root, j.Root, "chmod a+rx "+resolveInRoot(root, closed))
+	if !toAll {
+		c.warn(subject, remedy, "%s: only some users may execute /bin/sh of the jail (%s): every batch script of another user fails",
+			j.Root, strings.Join(closed, ", "))
+		return
+	}
+	c.failIn(isContent(j, closed...), subject, remedy,
+		"%s: users may not execute /bin/sh of the jail, only root may: every batch script of a user fails", j.Root)
+}
+
+// resolveInRoot returns the paths of the node that paths of a root lead to, as words of a shell. A link in the root, which may be a user's, leads
+// elsewhere outside of it: chmod of ROOT/bin/sh would change a file of the node.
+func resolveInRoot(root int, paths []string) string {
+	var words []string
+	for _, path := range paths {
+		fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)
+		if err != nil {
+			continue
+		}
+		to, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+		unix.Close(fd)
+		if word := quoteWord(to); err == nil && !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// quoteWord returns a path as a word of a shell.
+func quoteWord(path string) string {
+	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._+:@%-") == "" {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // describeOpening returns the remedy for what users may not enter: a command, or for an image another image.
@@ -102,8 +157,8 @@ func (c *checker) checkSourceForUsers(j *config.Jail, m config.Mount) {
 		return // a file, or checkSources reports it
 	}
 	defer unix.Close(fd)
-	if findClosed(fd, "/") != nil {
-		c.warn("jail "+j.Name, "run: chmod a+x "+m.Source, "%s (for %s): its mode keeps users out who neither own it nor are in its group", m.Source, m.Destination)
+	if closed, _ := findClosed(fd, "/"); closed != nil {
+		c.warn("jail "+j.Name, "if all users of the jail are to see what is in it: chmod a+x "+m.Source, "%s (for %s): its mode keeps users out who neither own it nor are in its group", m.Source, m.Destination)
 	}
 }
 
