@@ -4,8 +4,8 @@ package check
 
 import (
 	"encoding/binary"
-	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -62,11 +62,18 @@ func TestListsOfNFSv4(t *testing.T) {
 // The thread that started the process keeps its rights, and with them the signal at the end of the parent.
 func TestRightsOfTheFirstThread(t *testing.T) {
 	newGoodNode(t)
-	for range 200 {
-		require.NoError(t, asUser(func() error {
-			assert.NotEqual(t, unix.Getpid(), unix.Gettid())
-			_, err := os.Stat("/")
-			return err
-		}))
+	const calls = 64 // at a time, so that they need each thread that is idle
+	var started, ended sync.WaitGroup
+	started.Add(calls)
+	for range calls {
+		ended.Go(func() {
+			assert.NoError(t, asUser(func() error {
+				started.Done()
+				started.Wait()
+				assert.NotEqual(t, unix.Getpid(), unix.Gettid())
+				return nil
+			}))
+		})
 	}
+	ended.Wait()
 }
