@@ -53,6 +53,7 @@ func (c *checker) checkStorage(j *config.Jail) {
 	}
 	c.ok("jail "+j.Name, "%s", strings.Join(facts, "; "))
 	c.checkOptions(j, m)
+	c.checkExec(j, m)
 	if latency.Median >= latencySlow {
 		c.warn("jail "+j.Name, "check the load of the server, and the network to it",
 			"storage %s is slow: %v for an lstat (median of %d); a first job on a node waits for some hundred of them", m, latency.Median.Round(time.Microsecond), latency.Count)
@@ -100,7 +101,7 @@ func (c *checker) describeIDMaps(root int) string {
 	return "can map ids"
 }
 
-// checkOptions warns about options of a jail's storage that make jobs fail or slow.
+// checkOptions warns about options of a jail's storage that make some jobs fail or slow.
 func (c *checker) checkOptions(j *config.Jail, m *storage.Mount) {
 	for _, option := range []string{"soft", "softerr"} {
 		if m.Has(option) {
@@ -115,8 +116,21 @@ func (c *checker) checkOptions(j *config.Jail, m *storage.Mount) {
 	case cache == "none":
 		c.warn("jail "+j.Name, "mount it without lookupcache=none, nfs(5)", "storage %s caches no names (lookupcache=none): each open of a file asks the server", m)
 	}
-	if m.Has("noexec") && !slices.Contains(j.Options, "exec") {
-		c.fail("jail "+j.Name, "run: mount -o remount,exec "+m.Point+"; and remove noexec from /etc/fstab", "storage %s is mounted noexec: no program of the root can be executed, and every new job fails", m)
+}
+
+// checkExec reports a tree from which no program can be executed, unless the programs of its jail come from elsewhere. Where an image file lies
+// does not matter: its mount has options of its own.
+func (c *checker) checkExec(j *config.Jail, m *storage.Mount) {
+	mounted := slices.Clone(j.Host)
+	for _, one := range j.Mounts {
+		mounted = append(mounted, one.Destination)
+	}
+	isMounted := func(path string) bool {
+		return slices.ContainsFunc(mounted, func(dir string) bool { return config.Under(path, dir) })
+	}
+	if m.Has("noexec") && !slices.Contains(j.Options, "exec") && !isMounted("/bin/sh") && !isMounted("/usr/bin/sh") {
+		c.fail("jail "+j.Name, "run: mount -o remount,exec "+m.Point+"; and remove noexec from /etc/fstab",
+			"storage %s is mounted noexec: no program of the root can be executed, and every new job fails", m)
 	}
 }
 
