@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -63,8 +64,8 @@ func (j *jailCommand) askSlurm(ctx context.Context, f *nodesFlags) (cluster stor
 		Command: command.Command{Path: sinfo, Args: []string{"--Node", "--all"}},
 		Conf:    filepath.Join(c.Slurm.Conf, "slurm.conf"), Timeout: sinfoTimeout,
 	}, []string{"%N", "%T"}, nodes.add)
-	if err == nil && odd.Count > 0 {
-		err = fmt.Errorf("cannot parse the output of sinfo: %s", odd.First)
+	if err == nil {
+		err = nodes.judge(odd)
 	}
 	if err != nil {
 		return cluster, fmt.Errorf("cannot ask Slurm for its nodes: %w; "+
@@ -84,12 +85,26 @@ type nodeList struct {
 	seen map[string]bool
 }
 
+// judge fails if the list may lack a node, whose versions would count as unused.
+func (l *nodeList) judge(odd slurm.Odd) error {
+	switch {
+	case odd.Count > 0:
+		return fmt.Errorf("cannot parse the output of sinfo: %s", odd.First)
+	case len(l.list) == 0:
+		return errors.New("sinfo prints no node")
+	}
+	return nil
+}
+
+// stateForm is a state of sinfo(1), with a suffix: a text after it could end like the state of a node that is off.
+var stateForm = regexp.MustCompile(`^[a-z_]+[-*~#!%$@^+]?$`)
+
 // add adds the node of a row of its name and its state.
 func (l *nodeList) add(row []string) error {
 	name, state := row[0], strings.ToLower(row[1])
 	switch {
-	case name == "" || state == "":
-		return errors.New("a node does not have a name and a state")
+	case name == "" || strings.ContainsAny(name, " \t\n") || !stateForm.MatchString(state):
+		return errors.New("a row is not a node and its state")
 	case l.seen[name]:
 		return nil
 	case l.seen == nil:

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/source/sourcetest"
 	"github.com/gojail/gojail/gojail/store"
+	"github.com/gojail/gojail/internal/slurm"
 )
 
 // newStoreSite is a site with a store and a jail "stored" whose root is in it. tiny's root is what jails are built from.
@@ -211,8 +212,13 @@ func TestNodesOfSinfo(t *testing.T) {
 	}
 	assert.Equal(t, []store.Node{{Name: "n1"}, {Name: "n2", Off: true}, {Name: "n3", Down: true},
 		{Name: "n4", Down: true}, {Name: "n5"}, {Name: "n6", Off: true}}, nodes.list)
-	assert.Error(t, nodes.add([]string{"", "idle"}))
-	assert.Error(t, nodes.add([]string{"n7", ""}))
+	for _, row := range [][]string{{"", "idle"}, {"n7", ""}, {"n7", "?"}, {"n7", "idle\nsinfo: ~"}, {"n7", "idle *"}, {"n7 n8", "idle~"}} {
+		assert.Error(t, nodes.add(row), "%q", row)
+	}
+	assert.NoError(t, nodes.add([]string{"n8", "mixed-"}))
+	assert.NoError(t, nodes.judge(slurm.Odd{}))
+	assert.Error(t, nodes.judge(slurm.Odd{Count: 1}))
+	assert.Error(t, new(nodeList).judge(slurm.Odd{}), "no node at all")
 }
 
 func TestJailEdit(t *testing.T) {
