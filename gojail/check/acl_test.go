@@ -4,6 +4,7 @@ package check
 
 import (
 	"encoding/binary"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -32,6 +33,22 @@ func TestRootWithAnACL(t *testing.T) {
 		}
 		require.NoError(t, err)
 		assert.Contains(t, n.listFindings(), want)
+	}
+}
+
+// Users who may be root in a jail can close its root, and must not drain nodes by that.
+func TestRootThatItsUsersCanClose(t *testing.T) {
+	for isolation, content := range map[string]bool{"": false, "jail_root = [\"range\"]\n": true} {
+		n := newGoodNode(t)
+		n.configure(t, isolation)
+		require.NoError(t, os.Chmod(n.root, 0o700))
+		var found []bool
+		Check(n.Node, func(f Finding) {
+			if strings.Contains(f.Found, "users may not enter it, only root may") {
+				found = append(found, f.Content)
+			}
+		})
+		assert.Equal(t, []bool{content}, found, isolation)
 	}
 }
 

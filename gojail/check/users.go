@@ -100,7 +100,7 @@ func (c *checker) reportClosedRoot(j *config.Jail, root int, toAll bool) {
 			j.Root, st.Mode&0o7777, st.Gid)
 		return
 	}
-	c.failIn(st.Uid != 0 || c.isRootContent(j), subject, remedy, "%s has mode %04o: users may not enter it, only root may, and each job of a user fails",
+	c.failIn(st.Uid != 0 || c.isRootContent(j) || isContent(j, "/"), subject, remedy, "%s has mode %04o: users may not enter it, only root may, and each job of a user fails",
 		j.Root, st.Mode&0o7777)
 }
 
