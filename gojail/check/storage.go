@@ -118,8 +118,8 @@ func (c *checker) checkOptions(j *config.Jail, m *storage.Mount) {
 	}
 }
 
-// checkExec reports a tree from which no program can be executed, unless the programs of its jail come from elsewhere. Where an image file lies
-// does not matter: its mount has options of its own.
+// checkExec reports a tree from which no program can be executed, unless the programs of its jail come from elsewhere. Where
+// an image file lies does not matter: its mount has options of its own.
 func (c *checker) checkExec(j *config.Jail, m *storage.Mount) {
 	mounted := slices.Clone(j.Host)
 	for _, one := range j.Mounts {

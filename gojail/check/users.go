@@ -23,7 +23,7 @@ func asUser(try func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()              // without UnlockOSThread: the thread ends with this goroutine
-		if unix.Gettid() == unix.Getpid() { // but not this one, whose signal at the end of the parent other rights also remove (prctl(2))
+		if unix.Gettid() == unix.Getpid() { // other rights remove its signal at the end of the parent, too (prctl(2))
 			defer runtime.UnlockOSThread()
 			done <- asUser(try) // on another thread, since this one is locked
 			return
@@ -40,9 +40,9 @@ func asUser(try func() error) error {
 	return <-done
 }
 
-// findClosed returns the paths in a root whose modes are why a user may not execute the last of them, and whether one of them admits nobody but
-// root. Storage may refuse for another reason, such as a user without a ticket (sec=krb5, nfs(5)), which says nothing about users who have one:
-// then there are none.
+// findClosed returns the paths in a root whose modes are why a user may not execute the last of them, and whether one of them
+// admits nobody but root. Storage may refuse for another reason, such as a user without a ticket (sec=krb5, nfs(5)), which
+// says nothing about users who have one: then there are none.
 func findClosed(root int, paths ...string) (closed []string, toAll bool) {
 	err := asUser(func() error {
 		fd, err := rootpath.OpenBeneath(root, paths[len(paths)-1], rootpath.InRoot)
@@ -88,7 +88,7 @@ func (c *checker) checkForUsers(j *config.Jail, root int, isMounted func(path st
 	return true
 }
 
-// reportClosedRoot reports a jail's root that users may not enter. All users of the jail may be among those whom the root admits.
+// reportClosedRoot reports a jail's root that users may not enter. The root may admit all users of the jail, unless toAll.
 func (c *checker) reportClosedRoot(j *config.Jail, root int, toAll bool) {
 	var st unix.Stat_t
 	if err := unix.Fstat(root, &st); err != nil {
@@ -108,7 +108,8 @@ func (c *checker) reportClosedRoot(j *config.Jail, root int, toAll bool) {
 func (c *checker) reportClosedShell(j *config.Jail, root int, closed []string, toAll bool) {
 	subject, remedy := "jail "+j.Name, describeOpening(root, j.Root, "chmod a+rx "+resolveInRoot(root, closed))
 	if !toAll {
-		c.warn(subject, remedy, "%s: only some users may execute /bin/sh of the jail (%s): every batch script of another user fails",
+		c.warn(subject, remedy,
+			"%s: only some users may execute /bin/sh of the jail (%s): every batch script of another user fails",
 			j.Root, strings.Join(closed, ", "))
 		return
 	}
@@ -116,8 +117,8 @@ func (c *checker) reportClosedShell(j *config.Jail, root int, closed []string, t
 		"%s: users may not execute /bin/sh of the jail, only root may: every batch script of a user fails", j.Root)
 }
 
-// resolveInRoot returns the paths of the node that paths of a root lead to, as words of a shell. A link in the root, which may be a user's, leads
-// elsewhere outside of it: chmod of ROOT/bin/sh would change a file of the node.
+// resolveInRoot returns the paths of the node that paths of a root lead to, as words of a shell. A link in the root, which may
+// be a user's, leads elsewhere outside of it: chmod of ROOT/bin/sh would change a file of the node.
 func resolveInRoot(root int, paths []string) string {
 	var words []string
 	for _, path := range paths {
@@ -158,7 +159,8 @@ func (c *checker) checkSourceForUsers(j *config.Jail, m config.Mount) {
 	}
 	defer unix.Close(fd)
 	if closed, _ := findClosed(fd, "/"); closed != nil {
-		c.warn("jail "+j.Name, "if all users of the jail are to see what is in it: chmod a+x "+m.Source, "%s (for %s): its mode keeps users out who neither own it nor are in its group", m.Source, m.Destination)
+		c.warn("jail "+j.Name, "if all users of the jail are to see what is in it: chmod a+x "+m.Source,
+			"%s (for %s): its mode keeps users out who neither own it nor are in its group", m.Source, m.Destination)
 	}
 }
 
