@@ -108,6 +108,17 @@ func (n *checkedNode) listFindings() string {
 	return strings.Join(list, "\n")
 }
 
+// A directory of a group's is for the group, in a jail for all, too.
+func TestSourceOfAGroup(t *testing.T) {
+	n := newGoodNode(t)
+	require.NoError(t, os.Mkdir(n.dir+"/data", 0o700))
+	n.configure(t, "[[jail.a.mounts]]\ndestination = \"/etc\"\nsource = \""+n.dir+"/data\"")
+	assert.Contains(t, n.listFindings(), "its mode keeps users out")
+	require.NoError(t, os.Chown(n.dir+"/data", 0, 5001))
+	require.NoError(t, os.Chmod(n.dir+"/data", 0o750))
+	assert.Empty(t, n.listFindings())
+}
+
 func TestCheckFindsNothingOnAGoodNode(t *testing.T) {
 	n := newGoodNode(t)
 	assert.Empty(t, n.listFindings())

@@ -158,7 +158,7 @@ func (c *checker) checkSourceForUsers(j *config.Jail, m config.Mount) {
 		return // a file, or checkSources reports it
 	}
 	defer unix.Close(fd)
-	if closed, _ := findClosed(fd, "/"); closed != nil {
+	if _, toAll := findClosed(fd, "/"); toAll { // otherwise it is for a group, or for those whom an ACL names
 		c.warn("jail "+j.Name, "if all users of the jail are to see what is in it: chmod a+x "+m.Source,
 			"%s (for %s): its mode keeps users out who neither own it nor are in its group", m.Source, m.Destination)
 	}
