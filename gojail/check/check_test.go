@@ -281,7 +281,7 @@ var spoiled = map[string]struct {
 		require.NoError(t, os.Chown(n.root, 0, 5001))
 		os.Chmod(n.root, 0o750)
 		n.configure(t, "groups = [\"5001\"]")
-	}, "jail has mode 0750: each job of a user whom neither the group 5001 nor an ACL admits fails; run: chmod 755 /"},
+	}, "jail has mode 0750: each job of a user whom neither the group 5001 nor an ACL admits fails; if all users are to use the jail, run: chmod 755 /"},
 	"a shell that users may not execute": {func(t *testing.T, n *checkedNode) { os.Chmod(n.root+"/bin/sh", 0o750) },
 		"jail: users may not execute /bin/sh of the jail, only root may: every batch script of a user fails; run: chmod a+rx ROOT/bin/sh"},
 	"a shell that a link of the root leads to": {func(t *testing.T, n *checkedNode) {

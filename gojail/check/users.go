@@ -88,6 +88,9 @@ func (c *checker) checkForUsers(j *config.Jail, root int, isMounted func(path st
 	return true
 }
 
+// forAll begins the remedy for what a group or an ACL may keep from others on purpose.
+const forAll = "if all users are to use the jail, "
+
 // reportClosedRoot reports a jail's root that users may not enter. The root may admit all users of the jail, unless toAll.
 func (c *checker) reportClosedRoot(j *config.Jail, root int, toAll bool) {
 	var st unix.Stat_t
@@ -96,7 +99,7 @@ func (c *checker) reportClosedRoot(j *config.Jail, root int, toAll bool) {
 	}
 	subject, remedy := "jail "+j.Name, describeOpening(root, j.Root, "chmod 755 "+j.Root)
 	if !toAll {
-		c.warn(subject, remedy, "%s has mode %04o: each job of a user whom neither the group %d nor an ACL admits fails",
+		c.warn(subject, forAll+remedy, "%s has mode %04o: each job of a user whom neither the group %d nor an ACL admits fails",
 			j.Root, st.Mode&0o7777, st.Gid)
 		return
 	}
@@ -108,7 +111,7 @@ func (c *checker) reportClosedRoot(j *config.Jail, root int, toAll bool) {
 func (c *checker) reportClosedShell(j *config.Jail, root int, closed []string, toAll bool) {
 	subject, remedy := "jail "+j.Name, describeOpening(root, j.Root, "chmod a+rx "+resolveInRoot(root, closed))
 	if !toAll {
-		c.warn(subject, remedy,
+		c.warn(subject, forAll+remedy,
 			"%s: only some users may execute /bin/sh of the jail (%s): every batch script of another user fails",
 			j.Root, strings.Join(closed, ", "))
 		return
