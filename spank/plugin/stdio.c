@@ -325,9 +325,9 @@ static bool is_users_output(int fd, uid_t user, struct stat *st)
 
 /*
  * Checks one of slurmstepd's own descriptors, wherever its file lies: other threads of slurmstepd are not in the stage, and a path leads
- * through them to the node (/proc/self/task/TID/root). Returns 0, or -1 with a fault.
+ * through them to the node (/proc/self/task/TID/root). checked is the file, if it may be the user's. Returns 0, or -1 with a fault.
  */
-static int check_own(int stage, int root, int fd, uid_t user, dev_t *pipes, struct fault *fault)
+static int check_own(int stage, int root, int fd, uid_t user, dev_t *pipes, struct stat *checked, struct fault *fault)
 {
 	static const char option[] = "--output or --error";
 	char links[LINKS_MAX] = "";
@@ -335,12 +335,32 @@ static int check_own(int stage, int root, int fd, uid_t user, dev_t *pipes, stru
 
 	if (!is_users_output(fd, user, &st))
 		return 0;
+	*checked = st;
 	/* In a job of root's the log of slurmstepd may be the user's, too; root needs no way through another thread to the node. */
 	if (user == 0 && is_with_path(fd, &st, pipes) && locate_file(stage, fd, links) == OF_OTHERS)
 		return 0;
 	if (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && !is_standard(st.st_rdev)))
 		return fault_set(fault, "%s: a device of the node is not allowed in a jail; name a file", option);
 	return is_with_path(fd, &st, pipes) ? check_file(stage, root, fd, &st, option, fault) : 0;
+}
+
+/*
+ * Checks one of slurmstepd's own descriptors, and again if it is refused but is another file by then: another thread may have closed it, and opened
+ * another one with that number, between two calls. The same file is not checked again. Returns 0, or -1 with a fault.
+ */
+static int check_number(int stage, int root, int fd, uid_t user, dev_t *pipes, struct fault *fault)
+{
+	struct stat checked = {0}, now;
+
+	for (int tries = 0; tries < 3; tries++) {
+		struct fault why = {0};
+
+		if (check_own(stage, root, fd, user, pipes, &checked, &why) == 0 || fstat(fd, &now) < 0)
+			return 0; /* fstat: closed, and nothing is read or written through it */
+		if (is_same_file(&checked, &now))
+			return fault_set(fault, "%s", why.text);
+	}
+	return fault_set(fault, "slurmstepd's descriptor %d is another file each time that it is checked", fd);
 }
 
 int stdio_check_own(int stage, int root, struct fault *fault)
@@ -357,7 +377,7 @@ int stdio_check_own(int stage, int root, struct fault *fault)
 	}
 	while (result == 0 && (entry = readdir(dir)))
 		if (atoi(entry->d_name) > 2)
-			result = check_own(stage, root, atoi(entry->d_name), user, &pipes, fault);
+			result = check_number(stage, root, atoi(entry->d_name), user, &pipes, fault);
 	closedir(dir);
 	return result;
 }
