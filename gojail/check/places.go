@@ -31,7 +31,7 @@ func (c *checker) checkPlaces(j *config.Jail, facts *node.HostFacts, isMounted f
 		used[config.FirstName(home)] = true
 	}
 	for _, dir := range j.Data {
-		if _, has := tops[dir[1:]]; !has {
+		if _, ok := tops[dir[1:]]; !ok {
 			c.warn(subject, "create the directory, or remove it from data =", "data: %s has no effect: %s has no such directory", dir, j.Root)
 		}
 		used[dir[1:]] = true
@@ -63,8 +63,8 @@ func describeLead(top node.Top) string {
 // /home of the submit host is a link to /export/home, getcwd(3) returns /export/home/alice.
 func (c *checker) checkPhysical(j *config.Jail, facts *node.HostFacts, tops map[string]node.Top, used map[string]bool, isMounted func(path string) bool) {
 	for _, p := range facts.Physical {
-		top, has := tops[p.Name]
-		if p.InJail != "" || isMounted(p.Path) || !used[p.Name] && (!has || top.Link != "" && top.Real == "") {
+		top, ok := tops[p.Name]
+		if p.InJail != "" || isMounted(p.Path) || !used[p.Name] && (!ok || top.Link != "" && top.Real == "") {
 			continue
 		}
 		link := filepath.Join(j.Root, p.Path)

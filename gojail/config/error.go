@@ -16,7 +16,7 @@ func (e *jailError) Unwrap() error { return e.err }
 
 // JailError adds the jail's name to an error that does not begin with it.
 func JailError(name string, err error) error {
-	if of, is := err.(*jailError); err == nil || is && of.jail == name {
+	if of, ok := err.(*jailError); err == nil || ok && of.jail == name {
 		return err
 	}
 	return &jailError{name, err}
@@ -29,7 +29,7 @@ func JailErrorf(name, format string, args ...any) error {
 
 // CutJail returns an error without the jail's name at its beginning, for a line that names the jail itself.
 func CutJail(name string, err error) error {
-	if of, is := err.(*jailError); is && of.jail == name {
+	if of, ok := err.(*jailError); ok && of.jail == name {
 		return of.err
 	}
 	return err

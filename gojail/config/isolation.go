@@ -94,7 +94,7 @@ func (s *source) parseIsolation(j *Jail, f *fileJail) error {
 		if bad := findUnknownWord(list.words, list.all); bad != "" {
 			return s.refuse(key(list.key), "unknown value %q; known: %s", bad, strings.Join(list.all, " "))
 		}
-		if twice, is := findDuplicate(list.words); is {
+		if twice, ok := findDuplicate(list.words); ok {
 			return s.refuse(key(list.key), "duplicate %q", twice)
 		}
 	}

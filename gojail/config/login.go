@@ -81,7 +81,7 @@ func (s *source) parseLoginRules(f *file) ([]LoginRule, error) {
 		return nil, fmt.Errorf("login.jail is missing: write the name of the jail in which sessions on login nodes are")
 	}
 	for _, rule := range rules {
-		if _, there := f.Jail[rule.Jail]; !there {
+		if _, ok := f.Jail[rule.Jail]; !ok {
 			return nil, s.refuse(key, "there is no [jail.%s]; the jails are: %s", rule.Jail, strings.Join(slices.Sorted(maps.Keys(f.Jail)), ", "))
 		}
 	}

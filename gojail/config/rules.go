@@ -64,7 +64,7 @@ func (s *source) parseDefaultJail(f *file, c *Config) error {
 		}
 		return nil
 	}
-	if _, there := f.Jail[c.Default]; !there {
+	if _, ok := f.Jail[c.Default]; !ok {
 		return s.refuse([]string{"default"}, "there is no [jail.%s]; the jails are: %s", c.Default, strings.Join(slices.Sorted(maps.Keys(f.Jail)), ", "))
 	}
 	return nil

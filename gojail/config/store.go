@@ -30,9 +30,9 @@ func (s *source) parseStore(text *string) (string, error) {
 // setRoot fills in the path of a jail's root, which may be a name in the store.
 func (s *source) setRoot(j *Jail, store string) error {
 	key := []string{"jail", j.Name, "root"}
-	name, is := strings.CutPrefix(j.Root, storePrefix)
+	name, ok := strings.CutPrefix(j.Root, storePrefix)
 	switch {
-	case !is:
+	case !ok:
 	case store == "":
 		return s.refuse(key, "%q: gojail.toml must say where the store is, as in store = \"/shared/jails\"", j.Root)
 	case !contract.IsName(name):

@@ -34,7 +34,7 @@ type Image struct {
 func Open(path string, writable []string) (*Image, error) {
 	known := map[string]unix.Stat_t{}
 	for _, dir := range writable {
-		if st, is := statInTime(dir); is {
+		if st, ok := statInTime(dir); ok {
 			known[dir] = st
 		}
 	}

@@ -94,7 +94,7 @@ func storedName(c *config.Config, j *config.Jail) string {
 		return j.Versions
 	}
 	rest, below := c.CutStore(j.Root)
-	if name, is := strings.CutSuffix(rest, "/"+contract.StoreCurrent); below && is && !strings.Contains(name, "/") {
+	if name, ok := strings.CutSuffix(rest, "/"+contract.StoreCurrent); below && ok && !strings.Contains(name, "/") {
 		return name
 	}
 	return ""

@@ -54,8 +54,8 @@ func readNumber(path, key string) (float64, bool) {
 		return 0, false
 	}
 	for line := range strings.Lines(string(text)) {
-		rest, is := strings.CutPrefix(line, key)
-		if n, err := strconv.ParseUint(strings.TrimSpace(rest), 10, 64); is && err == nil {
+		rest, ok := strings.CutPrefix(line, key)
+		if n, err := strconv.ParseUint(strings.TrimSpace(rest), 10, 64); ok && err == nil {
 			return float64(n), true
 		}
 	}

@@ -58,10 +58,10 @@ var (
 func (f *gpuFinder) find(nodes []string) (g gpu) {
 	minor := -1
 	for _, path := range nodes {
-		if n, is := numberOf(gpuNode, path); is && minor < 0 {
+		if n, ok := numberOf(gpuNode, path); ok && minor < 0 {
 			minor = n
 		}
-		if n, is := numberOf(capabilityNode, path); is {
+		if n, ok := numberOf(capabilityNode, path); ok {
 			if i, known := f.instances[n]; known {
 				minor, g.instance = i.Minor, strconv.Itoa(i.ID)
 			}

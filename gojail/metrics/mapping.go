@@ -50,7 +50,7 @@ func (f *Facts) WriteJobMapping(dir string) error {
 		}
 	}
 	for _, e := range entries {
-		if _, is := wanted[e.Name()]; !is && mappingName.MatchString(e.Name()) {
+		if _, ok := wanted[e.Name()]; !ok && mappingName.MatchString(e.Name()) {
 			errs = append(errs, os.Remove(filepath.Join(dir, e.Name())))
 		}
 	}

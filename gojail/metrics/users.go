@@ -32,7 +32,7 @@ func newUsers() *users {
 }
 
 func (u *users) name(uid uint32) string {
-	if name, is := u.known[uid]; is {
+	if name, ok := u.known[uid]; ok {
 		return name
 	}
 	number := strconv.FormatUint(uint64(uid), 10)

@@ -220,9 +220,9 @@ func configureContext(ctx int, m specs.Mount, o mountOptions) error {
 		}
 	}
 	for _, option := range data {
-		key, value, has := strings.Cut(option, "=")
+		key, value, ok := strings.Cut(option, "=")
 		var err error
-		if has {
+		if ok {
 			err = unix.FsconfigSetString(ctx, key, value)
 		} else {
 			err = unix.FsconfigSetFlag(ctx, key)

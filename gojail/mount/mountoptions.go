@@ -75,8 +75,8 @@ const fsconfigMax = 255
 func splitLayers(data []string) []string {
 	var out []string
 	for _, option := range data {
-		layers, is := strings.CutPrefix(option, "lowerdir=")
-		if !is || len(layers) <= fsconfigMax {
+		layers, ok := strings.CutPrefix(option, "lowerdir=")
+		if !ok || len(layers) <= fsconfigMax {
 			out = append(out, option)
 			continue
 		}

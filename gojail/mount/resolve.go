@@ -120,7 +120,7 @@ func (r *jailRoot) openParent(path string) (int, error) {
 		unix.Close(fd)
 		err = r.missingError(path)
 	}
-	if _, is := err.(*missingTargetError); is {
+	if _, ok := err.(*missingTargetError); ok {
 		err = r.missingError(path) // name the target itself, not its parent
 	}
 	return -1, err

@@ -158,7 +158,7 @@ func readStatusField(t *testing.T, tid int, name string) []string {
 		return nil
 	}
 	for line := range strings.Lines(string(text)) {
-		if value, is := strings.CutPrefix(line, name+":"); is {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
 			return strings.Fields(value)
 		}
 	}

@@ -99,7 +99,7 @@ func (s *SlurmConf) GojailPlugins() []SpankPlugin {
 func (p *SpankPlugin) Argument(name, standard, node string) string {
 	value := standard
 	for _, word := range p.Arguments {
-		if given, is := strings.CutPrefix(word, name+"="); is {
+		if given, ok := strings.CutPrefix(word, name+"="); ok {
 			value = given
 		}
 	}

@@ -116,8 +116,8 @@ func (e *earlier) findOtherOwner() string {
 	if err != nil {
 		return ""
 	}
-	st, is := info.Sys().(*syscall.Stat_t)
-	if !is || st.Uid == 0 || st.Uid == e.UID {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || st.Uid == 0 || st.Uid == e.UID {
 		return ""
 	}
 	return strconv.FormatUint(uint64(st.Uid), 10)

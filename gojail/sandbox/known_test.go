@@ -65,7 +65,7 @@ func TestSweepAfterABoot(t *testing.T) {
 func TestSweepAfterABootLooksAgain(t *testing.T) {
 	w, dir := newSweep(t, nil)
 	w.addJob(t, "4000000001")
-	var back *backAgain
+	var back *inUseError
 	require.ErrorAs(t, w.tearDown("4000000001", false), &back)
 	assert.Equal(t, "it has begun here", back.why)
 	assert.FileExists(t, w.state.JobDir("4000000001")+"/small")

@@ -27,14 +27,14 @@ func EndLogin(s *state.State, scratch, job string, until time.Time) error {
 		return fmt.Errorf("%q is not the name of a login sandbox", job)
 	}
 	_, err := endLogin(s, scratch, job, until)
-	if is := new(backAgain); errors.As(err, &is) {
+	if is := new(inUseError); errors.As(err, &is) {
 		return nil
 	}
 	return err
 }
 
 // endLogin is teardown for the sandbox of a user's sessions. It holds the lock of the sessions until the end, so that
-// no session enters meanwhile, and returns backAgain if the sandbox is used.
+// no session enters meanwhile, and returns inUseError if the sandbox is used.
 func endLogin(s *state.State, scratch, job string, until time.Time) (parent string, err error) {
 	var sessions *os.File
 	defer func() { sessions.Close() }() // Close of a nil file is an error that nobody needs
@@ -42,10 +42,10 @@ func endLogin(s *state.State, scratch, job string, until time.Time) (parent stri
 		var err error
 		sessions, err = filelock.Try(filepath.Join(s.JobDir(job), contract.SessionsLock))
 		if errors.Is(err, filelock.ErrBusy) {
-			return &backAgain{"a session uses it"}
+			return &inUseError{"a session uses it"}
 		}
 		if err == nil && hasInhabitedSandbox(s, scratch, job) {
-			err = &backAgain{"processes are in it"}
+			err = &inUseError{"processes are in it"}
 		}
 		return err
 	})

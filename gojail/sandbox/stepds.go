@@ -121,7 +121,7 @@ func listStepdSockets(spool, node string) (map[string][]string, error) {
 	sockets := map[string][]string{}
 	for _, name := range names {
 		rest, ours := strings.CutPrefix(name, node+"_")
-		if job, _, is := strings.Cut(rest, "."); ours && is {
+		if job, _, ok := strings.Cut(rest, "."); ours && ok {
 			sockets[job] = append(sockets[job], name)
 		}
 	}
@@ -157,9 +157,9 @@ func listStepdTitles() (map[string]string, error) {
 		if err != nil {
 			continue // has ended
 		}
-		if rest, is := bytes.CutPrefix(text, []byte("slurmstepd: [")); is {
+		if rest, ok := bytes.CutPrefix(text, []byte("slurmstepd: [")); ok {
 			title, _, _ := strings.Cut(string(rest), "]")
-			if job, _, has := strings.Cut(title, "."); has {
+			if job, _, ok := strings.Cut(title, "."); ok {
 				titles[job] = title
 			}
 		}

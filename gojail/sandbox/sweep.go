@@ -87,7 +87,7 @@ func (s *sweep) sweepJob(job string) error {
 	if why == "" && err == nil {
 		err = s.tearDown(job, known)
 	}
-	if is := new(backAgain); errors.As(err, &is) {
+	if is := new(inUseError); errors.As(err, &is) {
 		why, err = is.why, nil
 	}
 	switch {
@@ -112,7 +112,7 @@ func (s *sweep) tearDown(job string, known bool) error {
 		s.state.ForgetAllocation(job, s.begun)
 		parent, err = teardown(s.state, s.config.Scratch, job, until, func() error {
 			if !known && s.isKnown(job) {
-				return &backAgain{"it has begun here"}
+				return &inUseError{"it has begun here"}
 			}
 			return s.checkStillGone(job)
 		})
@@ -171,18 +171,18 @@ func (s *sweep) mayAskAbout(job string) bool {
 // isSlurms reports whether the name is that of a job of Slurm.
 func isSlurms(job string) bool { return !strings.HasPrefix(job, "run-") && !contract.IsLogin(job) }
 
-// backAgain is the error for a job that has started, maybe requeued, after it was found to have ended.
-type backAgain struct{ why string }
+// inUseError is the error for a job that has started, maybe requeued, after it was found to have ended.
+type inUseError struct{ why string }
 
-func (e *backAgain) Error() string { return e.why }
+func (e *inUseError) Error() string { return e.why }
 
 func (s *sweep) checkStillGone(job string) error {
 	if s.state.IsAllocated(job) { // its end removes that
-		return &backAgain{"it has begun here"}
+		return &inUseError{"it has begun here"}
 	}
 	why, err := s.findProcess(job)
 	if err == nil && why != "" {
-		err = &backAgain{why}
+		err = &inUseError{why}
 	}
 	return err
 }

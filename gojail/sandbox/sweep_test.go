@@ -217,7 +217,7 @@ func TestSweepLooksAgainUnderTheLock(t *testing.T) {
 	require.NoError(t, err)
 	defer stepd.Close()
 	err = w.tearDown("4000000020", true)
-	var back *backAgain
+	var back *inUseError
 	require.True(t, errors.As(err, &back))
 	assert.Equal(t, "its step 0 runs on this node", back.why)
 	assert.Equal(t, "batch", formatStepName("4294967291"))

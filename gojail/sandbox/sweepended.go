@@ -69,7 +69,7 @@ func (s *sweep) endAgain(job string, until time.Time, release func(job string) e
 	var failed error
 	parent, err := teardownLocked(s.state, s.config.Scratch, job, until, func() error {
 		if !s.state.IsEnded(job) { // as whoever builds a sandbox forgets it, under this lock
-			return &backAgain{"it has begun here"}
+			return &inUseError{"it has begun here"}
 		}
 		if err := s.checkStillGone(job); err != nil {
 			return err

@@ -27,7 +27,7 @@ var finished = []string{
 
 // askController returns the reason to keep a job, or "" if Slurm reports that it ended.
 func (s *sweep) askController(job string) string {
-	if why, is := s.verdicts[job]; is {
+	if why, ok := s.verdicts[job]; ok {
 		return why
 	}
 	if !s.ask {
@@ -75,8 +75,8 @@ func readVerdict(job, stdout string, err error) (why string, answered bool) {
 	}
 	seen := false
 	for line := range strings.Lines(stdout) {
-		id, state, is := strings.Cut(strings.TrimSpace(line), " ")
-		if !is || id != job {
+		id, state, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok || id != job {
 			continue // another task of its job array
 		}
 		if !slices.Contains(finished, state) {

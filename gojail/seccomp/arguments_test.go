@@ -73,8 +73,8 @@ func listCapabilities(t *testing.T) map[string]bool {
 func TestArgumentTable(t *testing.T) {
 	for line := range strings.Lines(table) {
 		words := strings.Fields(line)
-		digits, has := argumentWidths[words[0]]
-		assert.Equal(t, words[1] != "-" || words[3] != "-", has, words[0])
+		digits, ok := argumentWidths[words[0]]
+		assert.Equal(t, words[1] != "-" || words[3] != "-", ok, words[0])
 		assert.LessOrEqual(t, len(digits), 6, words[0])
 		assert.Empty(t, strings.Trim(digits, "248"), words[0])
 	}

@@ -154,8 +154,8 @@ func (t *tarBlobs) Close() error { return t.file.Close() }
 func (t *tarBlobs) openBlob(name string) (io.ReadCloser, error) {
 	name = path.Clean("/" + name)
 	for range 3 { // docker of old made links to links
-		m, has := t.members[name]
-		if !has {
+		m, ok := t.members[name]
+		if !ok {
 			return nil, errors.New("the archive does not contain it")
 		}
 		if m.link == "" {

@@ -35,8 +35,8 @@ type Source struct {
 // ParseSource parses a SOURCE. Relative paths are resolved against the working directory.
 func ParseSource(text string) (Source, error) {
 	for _, kind := range []string{kindOCI, kindOCIArchive, kindDockerArchive, kindRegistry, kindDir, kindTar, kindDebootstrap} {
-		rest, is := strings.CutPrefix(text, kind)
-		if !is {
+		rest, ok := strings.CutPrefix(text, kind)
+		if !ok {
 			continue
 		}
 		s := Source{kind: kind, rest: rest}

@@ -211,8 +211,8 @@ func discardContent(r io.Reader) error {
 type fakeBlobs map[string][]byte
 
 func (f fakeBlobs) openBlob(name string) (io.ReadCloser, error) {
-	text, has := f[name]
-	if !has {
+	text, ok := f[name]
+	if !ok {
 		return nil, fs.ErrNotExist
 	}
 	return io.NopCloser(bytes.NewReader(text)), nil

@@ -25,7 +25,7 @@ func (s *State) readSite() []string {
 // Scratch returns the scratch directory from the site file, or "" if no site file can be read.
 func (s *State) Scratch() string {
 	for _, line := range s.readSite() {
-		if path, is := strings.CutPrefix(line, "scratch "); is && rootpath.CheckClean(path) == nil {
+		if path, ok := strings.CutPrefix(line, "scratch "); ok && rootpath.CheckClean(path) == nil {
 			return path
 		}
 	}

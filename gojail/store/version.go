@@ -85,7 +85,7 @@ func splitFile(name string, isDir bool) (id, format string) {
 		return name, FormatDir
 	}
 	for _, format := range []string{FormatSquashfs, FormatEROFS} {
-		if id, is := strings.CutSuffix(name, "."+format); is {
+		if id, ok := strings.CutSuffix(name, "."+format); ok {
 			return id, format
 		}
 	}
@@ -193,7 +193,7 @@ func (s *Store) Roots() (map[FileID]string, error) {
 		}
 		for _, e := range entries {
 			info, err := e.Info()
-			if st, is := sysStat(info, err); is && info.IsDir() {
+			if st, ok := sysStat(info, err); ok && info.IsDir() {
 				roots[FileID{st.Dev, st.Ino}] = e.Name()
 			}
 		}
@@ -205,6 +205,6 @@ func sysStat(info fs.FileInfo, err error) (*syscall.Stat_t, bool) {
 	if err != nil {
 		return nil, false // removed meanwhile
 	}
-	st, is := info.Sys().(*syscall.Stat_t)
-	return st, is
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return st, ok
 }

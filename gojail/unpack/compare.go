@@ -90,9 +90,9 @@ func (l *listLine) findChanges(now *listLine, xattrs bool) (keys []string) {
 	was, is := l.parseValues(), now.parseValues()
 	for _, word := range l.words {
 		key, value, _ := strings.Cut(word, "=")
-		if other, has := is[key]; key != "time" && has && other != value {
+		if other, ok := is[key]; key != "time" && ok && other != value {
 			keys = append(keys, describeChange(key, value, other))
-		} else if !has {
+		} else if !ok {
 			keys = append(keys, describeKey(key)+" is gone")
 		}
 	}
@@ -107,8 +107,8 @@ func (l *listLine) findChanges(now *listLine, xattrs bool) (keys []string) {
 
 // describeKey returns a key for people: xattr.NAME as "xattr NAME".
 func describeKey(key string) string {
-	name, is := strings.CutPrefix(key, xattrKey+".")
-	if plain, err := unescapeName(name); is && err == nil {
+	name, ok := strings.CutPrefix(key, xattrKey+".")
+	if plain, err := unescapeName(name); ok && err == nil {
 		return xattrKey + " " + oneline.Printable(plain)
 	}
 	return key

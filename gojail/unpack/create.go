@@ -109,7 +109,7 @@ func (u *unpacker) createLink(full, to string) error {
 		return fmt.Errorf("hard link to %s: %w", quoteName(to), err)
 	}
 	target := path.Join(dir, path.Base(name))
-	if _, is := u.absent[u.hashPath(target)]; is {
+	if _, ok := u.absent[u.hashPath(target)]; ok {
 		return u.leaveOut(full)
 	}
 	var st unix.Stat_t

@@ -37,7 +37,7 @@ func (u *unpacker) readGlobal(records map[string]string) error {
 // applyGlobal gives an entry the records of the global headers that its own extended header does not have.
 func (u *unpacker) applyGlobal(h *tar.Header) error {
 	for key, value := range u.global {
-		if _, has := h.PAXRecords[key]; has {
+		if _, ok := h.PAXRecords[key]; ok {
 			continue
 		}
 		var err error

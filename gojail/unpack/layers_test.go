@@ -157,7 +157,7 @@ func TestHardLinksAcrossLayers(t *testing.T) {
 			tree.unpackLayers(t, append([][]entry{lower}, test.layers...)...)
 			names := tree.listNames(t)
 			for at, want := range test.want {
-				if text, is := strings.CutPrefix(want, "="); is {
+				if text, ok := strings.CutPrefix(want, "="); ok {
 					assert.Contains(t, names, at+"="+text)
 				} else {
 					assert.Equal(t, tree.statFile(t, want).Ino, tree.statFile(t, at).Ino, "%s and %s", want, at)

@@ -150,7 +150,7 @@ func (s *stream) readRecords(size int64) error {
 		if err != nil || n <= len(length)+1 || n > len(rest) {
 			return nil // archive/tar reports it
 		}
-		if value, is := strings.CutPrefix(rest[len(length)+1:n], "size="); is {
+		if value, ok := strings.CutPrefix(rest[len(length)+1:n], "size="); ok {
 			if s.paxSize, err = strconv.ParseInt(strings.TrimSuffix(value, "\n"), 10, 64); err != nil {
 				s.paxSize = -1
 			}

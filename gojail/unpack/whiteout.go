@@ -50,7 +50,7 @@ func (u *unpacker) applyWhiteout(dir, base string) error {
 // comes into it later is this layer's, and a small layer may have a million whiteouts of a directory with a million files.
 func (u *unpacker) removeLowerIn(dir string) error {
 	hash := u.hashPath(dir)
-	if _, is := u.emptied[hash]; is {
+	if _, ok := u.emptied[hash]; ok {
 		return nil
 	}
 	u.emptied[hash] = struct{}{}
@@ -95,6 +95,6 @@ func (u *unpacker) addUpper(full string) {
 }
 
 func (u *unpacker) isUpper(full string) bool {
-	_, is := u.upper[u.hashPath(full)]
-	return is
+	_, ok := u.upper[u.hashPath(full)]
+	return ok
 }

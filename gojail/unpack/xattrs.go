@@ -23,7 +23,7 @@ var unescapeKey = strings.NewReplacer("%3D", "=", "%25", "%")
 // their own, and are always left out.
 func readXattrs(h *tar.Header) (xattrs map[string]string, others int64, err error) {
 	for key, value := range h.PAXRecords {
-		if name, is := strings.CutPrefix(key, paxXattr); is {
+		if name, ok := strings.CutPrefix(key, paxXattr); ok {
 			xattrs = addXattr(xattrs, unescapeKey.Replace(name), value)
 		}
 		if strings.HasPrefix(key, "SCHILY.acl.") || key == "RHT.security.selinux" {
@@ -31,15 +31,15 @@ func readXattrs(h *tar.Header) (xattrs map[string]string, others int64, err erro
 		}
 	}
 	for key, text := range h.PAXRecords {
-		escaped, is := strings.CutPrefix(key, paxLibarchiveXattr)
-		if !is {
+		escaped, ok := strings.CutPrefix(key, paxLibarchiveXattr)
+		if !ok {
 			continue
 		}
 		name, err := url.PathUnescape(escaped)
 		if err != nil {
 			return nil, 0, fmt.Errorf("invalid name %s of an extended attribute", quoteName(escaped))
 		}
-		if _, has := xattrs[name]; has {
+		if _, ok := xattrs[name]; ok {
 			continue
 		}
 		value, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))

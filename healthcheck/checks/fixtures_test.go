@@ -47,9 +47,9 @@ func TestEachCheckOnEachNode(t *testing.T) {
 	for _, check := range All() {
 		all := readSituations(t, check.Name)
 		for _, name := range situations {
-			s, there := all[name]
-			assert.True(t, there, "testdata/checks/%s has no %q", check.Name, name)
-			if !there || s.verdict == "none" {
+			s, ok := all[name]
+			assert.True(t, ok, "testdata/checks/%s has no %q", check.Name, name)
+			if !ok || s.verdict == "none" {
 				continue
 			}
 			f := s.look(t, check)

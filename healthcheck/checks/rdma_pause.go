@@ -48,8 +48,8 @@ func rdmaPause(_ context.Context, h *check.Host, s *check.Settings) check.Findin
 			p.addUnknown("cannot read the counters of RDMA port %s: %v", port.name, err)
 		}
 		for _, traffic := range pausable {
-			us, has := counters["rx_"+traffic+"_pause_duration"]
-			if !has {
+			us, ok := counters["rx_"+traffic+"_pause_duration"]
+			if !ok {
 				continue
 			}
 			key := port.name + "/" + traffic

@@ -143,7 +143,7 @@ func describeProcess(cmdline []byte, comm, exe string) process {
 		}
 	}
 	first, rest, _ := strings.Cut(p.args, " ")
-	if name, is := strings.CutSuffix(first, ":"); is {
+	if name, ok := strings.CutSuffix(first, ":"); ok {
 		p.title = name
 		p.helper = helperTitles.MatchString(rest)
 	} else {

@@ -64,8 +64,8 @@ func checkFormat(path string) error {
 	defer file.Close()
 	begin := make([]byte, 256) // BINPRM_BUF_SIZE
 	n, _ := file.Read(begin)
-	line, is := bytes.CutPrefix(begin[:n], []byte("#!"))
-	if !is {
+	line, ok := bytes.CutPrefix(begin[:n], []byte("#!"))
+	if !ok {
 		if bytes.HasPrefix(begin[:n], []byte("\x7fELF")) || bytes.IndexByte(begin[:n], 0) >= 0 {
 			return nil
 		}

@@ -54,9 +54,9 @@ func multiply(text, number string, base int64, power int) (int64, error) {
 }
 
 // parsePercent parses "3%"; it returns false if the text is no percentage.
-func parsePercent(text string) (n int64, is bool, err error) {
-	number, is := strings.CutSuffix(text, "%")
-	if !is {
+func parsePercent(text string) (n int64, ok bool, err error) {
+	number, ok := strings.CutSuffix(text, "%")
+	if !ok {
 		return 0, false, nil
 	}
 	n, err = strconv.ParseInt(number, 10, 64)

@@ -40,9 +40,9 @@ func ReadUsage(dir int, job string) (u Usage, known bool) {
 // findProject returns the project of a job, as find_project of spank/common/quota.c does.
 func findProject(job string) (uint32, bool) {
 	number, base := job, uint32(contract.ProjectOfJobs)
-	if run, is := strings.CutPrefix(job, "run-"); is {
+	if run, ok := strings.CutPrefix(job, "run-"); ok {
 		number, base = run, contract.ProjectOfRuns
-	} else if login, is := strings.CutPrefix(job, contract.LoginPrefix); is {
+	} else if login, ok := strings.CutPrefix(job, contract.LoginPrefix); ok {
 		number, base = login, contract.ProjectOfLogins
 	}
 	n, err := strconv.ParseUint(number, 10, 64)

@@ -55,9 +55,9 @@ var tellingOptions = []string{"ro", "nosuid", "nodev", "noexec", "hard", "soft",
 // TellingOptions returns the options that decide what jobs can do and how the storage fails.
 func (m *Mount) TellingOptions() (found []string) {
 	for _, name := range tellingOptions {
-		value, has := m.Value(name)
+		value, ok := m.Value(name)
 		switch {
-		case !has, name == "local_lock" && value == "none", name == "sec" && value == "sys":
+		case !ok, name == "local_lock" && value == "none", name == "sec" && value == "sys":
 		case value != "":
 			found = append(found, name+"="+value)
 		default:

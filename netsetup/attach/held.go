@@ -66,7 +66,7 @@ func (s store) listTaken(cfg *config.Config) (taken, error) {
 			held.vfs[e.PCI] = "in quarantine"
 		}
 		for _, p := range cfg.Pools {
-			if _, has := e.Pools[p.Name]; has && p.Directory == "" {
+			if _, ok := e.Pools[p.Name]; ok && p.Directory == "" {
 				held.slots[railSlot{e.Rail, e.Slot}] = fmt.Sprintf("its address is that of VF %s (job %s)", e.PCI, e.Job)
 			}
 		}

@@ -28,7 +28,7 @@ func noteCounters(path string, namespace *os.File, rails []attach.RailNet) error
 	}
 	counters, err := readCounters(namespace, rails)
 	for i := range rails {
-		if _, is := noted[rails[i].PCI]; !is {
+		if _, ok := noted[rails[i].PCI]; !ok {
 			if c, known := counters[rails[i].Rail]; known {
 				noted[rails[i].PCI] = note{c.traffic(), c}
 			}

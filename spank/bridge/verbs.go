@@ -75,8 +75,8 @@ func parseRequest(words []string) (*request, error) {
 		return nil, fmt.Errorf("libgojail.so: unknown verb %q; known: %s", r.verb, strings.Join(slices.Sorted(maps.Keys(verbs)), ", "))
 	}
 	for _, word := range words[1:] {
-		name, value, is := strings.Cut(word, "=")
-		if !is || !slices.Contains(known, name) {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok || !slices.Contains(known, name) {
 			return nil, fmt.Errorf("%s: unknown word %q; known, each with a value: %s", r.verb, word, strings.Join(known, "=, "))
 		}
 		if value != "" {

@@ -62,8 +62,8 @@ func isOfTests(p *goPackage) bool {
 // isUnixSocket reports whether a call connects to a Unix socket, for which no name is looked up.
 func isUnixSocket(call *ast.CallExpr) bool {
 	return slices.ContainsFunc(call.Args, func(e ast.Expr) bool {
-		text, is := e.(*ast.BasicLit)
-		return is && strings.HasPrefix(text.Value, `"unix`)
+		text, ok := e.(*ast.BasicLit)
+		return ok && strings.HasPrefix(text.Value, `"unix`)
 	})
 }
 
@@ -77,24 +77,24 @@ func (s callSites) findGoSites(path string, file *ast.File) {
 	}
 	for _, decl := range file.Decls {
 		name := ""
-		if f, is := decl.(*ast.FuncDecl); is {
+		if f, ok := decl.(*ast.FuncDecl); ok {
 			name = f.Name.Name
 		}
 		ast.Inspect(decl, func(n ast.Node) bool {
-			if literal, is := n.(*ast.CompositeLit); is {
-				if selector, is := literal.Type.(*ast.SelectorExpr); is && selector.Sel.Name == "Cmd" {
+			if literal, ok := n.(*ast.CompositeLit); ok {
+				if selector, ok := literal.Type.(*ast.SelectorExpr); ok && selector.Sel.Name == "Cmd" {
 					s.add(path, name)
 				}
 			}
-			if call, is := n.(*ast.CallExpr); is && isUnixSocket(call) {
+			if call, ok := n.(*ast.CallExpr); ok && isUnixSocket(call) {
 				return false
 			}
-			selector, is := n.(*ast.SelectorExpr)
-			if !is {
+			selector, ok := n.(*ast.SelectorExpr)
+			if !ok {
 				return true
 			}
-			of, is := selector.X.(*ast.Ident)
-			if is && isSelected(cmp.Or(imported[of.Name], of.Name), selector.Sel.Name) || isSelected("anyMethod", selector.Sel.Name) {
+			of, ok := selector.X.(*ast.Ident)
+			if ok && isSelected(cmp.Or(imported[of.Name], of.Name), selector.Sel.Name) || isSelected("anyMethod", selector.Sel.Name) {
 				s.add(path, name)
 			}
 			return true

@@ -27,8 +27,8 @@ func TestLengths(t *testing.T) {
 				found = append(found, fmt.Sprintf("%s is longer than %d lines", where, fileLines))
 			}
 			for _, decl := range file.Decls {
-				f, is := decl.(*ast.FuncDecl)
-				if !is {
+				f, ok := decl.(*ast.FuncDecl)
+				if !ok {
 					continue
 				}
 				lines := fileSet.Position(f.End()).Line - fileSet.Position(f.Pos()).Line + 1

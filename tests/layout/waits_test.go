@@ -73,8 +73,8 @@ func calledName(call *ast.CallExpr) string {
 
 // isElapsed reports whether an expression is time.Since(...).
 func isElapsed(e ast.Expr) bool {
-	call, is := e.(*ast.CallExpr)
-	return is && calledName(call) == "Since"
+	call, ok := e.(*ast.CallExpr)
+	return ok && calledName(call) == "Since"
 }
 
 // isHasty reports whether an expression is a duration that is shorter than the shortest bound.
@@ -88,7 +88,7 @@ func isHasty(e ast.Expr) bool {
 func explainWait(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.ForStmt:
-		if init, is := n.Init.(*ast.AssignStmt); is && slices.ContainsFunc(init.Rhs, func(e ast.Expr) bool { _, end := e.(*ast.CallExpr); return end && isHasty(e) }) {
+		if init, ok := n.Init.(*ast.AssignStmt); ok && slices.ContainsFunc(init.Rhs, func(e ast.Expr) bool { _, end := e.(*ast.CallExpr); return end && isHasty(e) }) {
 			return "loops for less than " + patience.String()
 		}
 	case *ast.BinaryExpr:
@@ -121,12 +121,12 @@ func explainWait(n ast.Node) string {
 func listPauses(file *ast.File) map[ast.Node]bool {
 	pauses := map[ast.Node]bool{}
 	add := func(s ast.Stmt) {
-		if e, is := s.(*ast.ExprStmt); is {
+		if e, ok := s.(*ast.ExprStmt); ok {
 			pauses[e.X] = true
 		}
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
-		if loop, is := n.(*ast.ForStmt); is {
+		if loop, ok := n.(*ast.ForStmt); ok {
 			add(loop.Post)
 			if body := loop.Body.List; len(body) > 0 {
 				add(body[len(body)-1])

@@ -57,7 +57,7 @@ var elsewhere = map[string]string{
 
 // isForeign returns where a metric comes from that is not exported on the machine, or "".
 func isForeign(metric string) string {
-	if _, is := dcgm[metric]; is {
+	if _, ok := dcgm[metric]; ok {
 		return "dcgm-exporter"
 	}
 	if vfMetric.MatchString(metric) {

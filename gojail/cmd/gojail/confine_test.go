@@ -64,7 +64,7 @@ func TestNobodyTypesForOthers(t *testing.T) {
 // readStatusLine returns a value of /proc/PID/status, or "".
 func readStatusLine(text, name string) string {
 	for line := range strings.Lines(text) {
-		if value, is := strings.CutPrefix(line, name+":"); is {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
 			return strings.TrimSpace(value)
 		}
 	}

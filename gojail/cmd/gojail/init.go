@@ -108,8 +108,8 @@ func withRoot(j *config.Jail, tree string) (*config.Jail, error) {
 // isConfirmed asks the user at the terminal whether to continue, and reports whether the answer was yes.
 // It reports false if standard input is no terminal.
 func isConfirmed(cmd *cobra.Command, what string) bool {
-	in, is := cmd.InOrStdin().(*os.File)
-	if !is {
+	in, ok := cmd.InOrStdin().(*os.File)
+	if !ok {
 		return false
 	}
 	if _, err := unix.IoctlGetTermios(int(in.Fd()), unix.TCGETS); err != nil {

@@ -23,7 +23,7 @@ type progressLine struct {
 }
 
 func newProgressLine(out io.Writer) *progressLine {
-	if file, is := out.(*os.File); !is || !term.IsTerminal(int(file.Fd())) {
+	if file, ok := out.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
 		out = nil
 	}
 	return &progressLine{out: out}

@@ -45,7 +45,7 @@ func writeList(to io.Writer, c *config.Config) error {
 		on[check.Name] = check
 	}
 	for _, check := range checks.All() {
-		if o, is := on[check.Name]; is {
+		if o, ok := on[check.Name]; ok {
 			fmt.Fprintf(w, "%s\t%s\t%v\t%d\t%d\t%s\n", o.Name, o.Severity, o.Timeout, o.BadRuns, o.GoodRuns, o.Subject)
 		} else {
 			fmt.Fprintf(w, "%s\toff\t-\t-\t-\t%s\n", check.Name, check.Subject)
