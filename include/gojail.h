@@ -65,23 +65,27 @@
 #define GOJAIL_TEMPLATE_SPEC "config.json"   /* OCI runtime-spec of the template */
 #define GOJAIL_STORAGE_SOCKET "storage.sock" /* SOCK_SEQPACKET, the zygote listens */
 #define GOJAIL_STORAGE "storage"             /* what the storage answered last; its time of change is when, see below */
-#define GOJAIL_IDENTITY "identity"           /* what the path of the jail's root led to when the template was assembled */
-#define GOJAIL_VERSIONS "versions"           /* which versions of the store the template may have; .SANDBOX.versions: what a sandbox was made from */
-#define GOJAIL_GPUS ".gpus"                  /* which of Slurm's GPUs steps of the job got in which jail */
-#define GOJAIL_GPU_NODES ".gpu-nodes"        /* device nodes of these GPUs, a path on each line */
-#define GOJAIL_MEMORY ".memory"              /* the most memory that the job had so far, in bytes, where a cgroup says so */
-#define GOJAIL_CGROUPS ".cgroups"            /* the job's cgroups, a path on each line */
-#define GOJAIL_OWNER ".uid"                  /* whose job it is */
-#define GOJAIL_SCRATCH ".scratch"            /* symbolic link to the job's directory in the scratch directory */
-#define GOJAIL_NAMESPACES ".ns"              /* record of the holder whose namespaces all sandboxes of the job share */
-#define GOJAIL_NET ".net"                    /* record of the holder of the job's network */
-#define GOJAIL_NET_ENV ".net.env"            /* what its tasks get in their environment of that */
-#define GOJAIL_NET_COUNTERS ".net.counters"  /* what the counters of its rails were when they were attached */
-#define GOJAIL_SPEC_SUFFIX ".json"           /* of a sandbox's name: the spec that it was made from */
-#define GOJAIL_MOUNTS_SUFFIX ".mounts"       /* likewise: its --jail-mount list */
-#define GOJAIL_STORAGE_SUFFIX ".storage"     /* likewise: GOJAIL_STORAGE of the template that it was made from (hard link) */
-#define GOJAIL_SESSIONS ".sessions"          /* flock(2), shared: a session on a login node is in the sandbox, or about to enter it */
-#define GOJAIL_WATCHER ".watcher"            /* flock(2): the launcher that ends the sandbox when no session is left */
+#define GOJAIL_IDENTITY "identity" /* what the path of the jail's root led to when the template was assembled */
+#define GOJAIL_VERSIONS                                                                                                \
+	"versions" /* which versions of the store the template may have; .SANDBOX.versions: what a sandbox was made    \
+		      from */
+#define GOJAIL_GPUS ".gpus"           /* which of Slurm's GPUs steps of the job got in which jail */
+#define GOJAIL_GPU_NODES ".gpu-nodes" /* device nodes of these GPUs, a path on each line */
+#define GOJAIL_MEMORY ".memory"       /* the most memory that the job had so far, in bytes, where a cgroup says so */
+#define GOJAIL_CGROUPS ".cgroups"     /* the job's cgroups, a path on each line */
+#define GOJAIL_OWNER ".uid"           /* whose job it is */
+#define GOJAIL_SCRATCH ".scratch"     /* symbolic link to the job's directory in the scratch directory */
+#define GOJAIL_NAMESPACES ".ns"       /* record of the holder whose namespaces all sandboxes of the job share */
+#define GOJAIL_NET ".net"             /* record of the holder of the job's network */
+#define GOJAIL_NET_ENV ".net.env"     /* what its tasks get in their environment of that */
+#define GOJAIL_NET_COUNTERS ".net.counters" /* what the counters of its rails were when they were attached */
+#define GOJAIL_SPEC_SUFFIX ".json"          /* of a sandbox's name: the spec that it was made from */
+#define GOJAIL_MOUNTS_SUFFIX ".mounts"      /* likewise: its --jail-mount list */
+#define GOJAIL_STORAGE_SUFFIX                                                                                          \
+	".storage" /* likewise: GOJAIL_STORAGE of the template that it was made from (hard link) */
+#define GOJAIL_SESSIONS                                                                                                \
+	".sessions" /* flock(2), shared: a session on a login node is in the sandbox, or about to enter it */
+#define GOJAIL_WATCHER ".watcher" /* flock(2): the launcher that ends the sandbox when no session is left */
 
 /* The name, before the uid, of what has the place of a job on a login node: the sandbox of all sessions of a user. */
 #define GOJAIL_LOGIN "login-"
@@ -104,9 +108,9 @@
 #define GOJAIL_HOLDER_NAME "gojail-holder"
 
 /*
- * Sources of the empty tmpfs below mounts of a stage. What is mounted on one, or further up, is of the jail's or the job's; or of the node's, as
- * are the mounts without any. The first may be followed by ":LINK=TARGET" for each symbolic link in the stage's / that leads there, and by ":" if
- * it lies on another one, which names further links.
+ * Sources of the empty tmpfs below mounts of a stage. What is mounted on one, or further up, is of the jail's or the
+ * job's; or of the node's, as are the mounts without any. The first may be followed by ":LINK=TARGET" for each symbolic
+ * link in the stage's / that leads there, and by ":" if it lies on another one, which names further links.
  */
 #define GOJAIL_STAGE_DATA "gojail-data"
 #define GOJAIL_STAGE_NODE "gojail-node"
@@ -141,16 +145,15 @@
  *   site      compile gojail.toml into the site file
  *   template  assemble the jail and its stage, then stay as its zygote
  *   sandbox   find or build a job's sandbox; the only way for --jail-mount and --jail-net
- *   session   the same, for a session of the job's user before the first step, with the job's GPUs, if Slurm says that it has this node
- *   login     find or build the sandbox of a user's sessions on a login node, then stay to end it when it is no longer used
- *   storage   probe the storage of a sandbox whose template is gone
- *   enter     run a command in a sandbox that is there, as its owner, with what its tasks give up given up for good
- *   earlier   tear down what an earlier job of the same number left: of another user than uid or, if begun is given, of before that time
- *   epilog    tear a job's sandboxes down; its files are in the trash then
- *   ended     write the line of a job's end into the journal, with the use of its GPUs, and into its record in slurmdbd
- *   clean     remove what is in the trash, and try again what failed at the ends of jobs
- *   boot      start showing sandboxes munge's socket as it is now, and sweep what jobs that are gone left behind (slurmd start)
- *   logout    end the sandbox of a user's sessions on a login node, unless it is used
+ *   session   the same, for a session of the job's user before the first step, with the job's GPUs, if Slurm says that
+ * it has this node login     find or build the sandbox of a user's sessions on a login node, then stay to end it when
+ * it is no longer used storage   probe the storage of a sandbox whose template is gone enter     run a command in a
+ * sandbox that is there, as its owner, with what its tasks give up given up for good earlier   tear down what an
+ * earlier job of the same number left: of another user than uid or, if begun is given, of before that time epilog tear
+ * a job's sandboxes down; its files are in the trash then ended     write the line of a job's end into the journal,
+ * with the use of its GPUs, and into its record in slurmdbd clean     remove what is in the trash, and try again what
+ * failed at the ends of jobs boot      start showing sandboxes munge's socket as it is now, and sweep what jobs that
+ * are gone left behind (slurmd start) logout    end the sandbox of a user's sessions on a login node, unless it is used
  *
  * names: state, config, node, jail, key, job, uid, gid, groups (comma separated), mounts, script (the batch script's
  * directory), deadline (ms), net (the label of --jail-net), gpus and nics (what Slurm gave the job, as it writes them),
@@ -158,23 +161,22 @@
  * (descriptors, see below), parent (the process with which the verb sandbox ends), scratch (the scratch directory whose
  * trash is meant besides that of the configuration), sandbox (the name of its record), user and home (of the uid), tty
  * (which of the descriptors 0 to 2 becomes the command's terminal), TERM, LANG and TZ (of the command's environment),
- * sockets (hidden: no socket that is mounted in the jail, such as munge's, is the command's to use; none: it can open no Unix
- * socket, either), ids (the number of
- * ids, from uid and gid on, of a user namespace in which the command is root, unless the sandbox has one; or of the
- * sandbox's, with root=range), any (not empty: root asks, who may use any jail), libdir (of the launcher itself, which
- * runs from a mount of its own file then), summary, error, begun, ended and field (of a job's end: the fields of its line,
- * why not all of it is gone, its time in Unix seconds, which begun is of the verb earlier as well, and which field of its
- * record gets them; gpus has the numbers of its device nodes then), source (the path of the jail's root on the node),
- * allocated (the time, in nanoseconds, of the job's file in GOJAIL_ALLOCATED
- * for which a session asks), replace (PID:START of the zygote that template is to replace, although it has the key).
+ * sockets (hidden: no socket that is mounted in the jail, such as munge's, is the command's to use; none: it can open
+ * no Unix socket, either), ids (the number of ids, from uid and gid on, of a user namespace in which the command is
+ * root, unless the sandbox has one; or of the sandbox's, with root=range), any (not empty: root asks, who may use any
+ * jail), libdir (of the launcher itself, which runs from a mount of its own file then), summary, error, begun, ended
+ * and field (of a job's end: the fields of its line, why not all of it is gone, its time in Unix seconds, which begun
+ * is of the verb earlier as well, and which field of its record gets them; gpus has the numbers of its device nodes
+ * then), source (the path of the jail's root on the node), allocated (the time, in nanoseconds, of the job's file in
+ * GOJAIL_ALLOCATED for which a session asks), replace (PID:START of the zygote that template is to replace, although it
+ * has the key).
  *
  * Descriptor 3 is a pipe to the caller, to which the launcher writes lines. The last is "ok" or "error TEXT"; end of
  * file without either means that the launcher died. Before it there may be:
- *   "pid N START"  of template, ended, clean and boot: the process that goes on detached from the caller, and its start time in
- *                  clock ticks since boot (field 22 of proc_pid_stat(5)). The watcher of login goes on without this line
- *   "pid N"        of enter: the command, which is a child of the caller
- *   "silent"       storage did not answer in time, which is the reason of the error
- *   "note FIELDS"  of epilog: what the job's rails carried
+ *   "pid N START"  of template, ended, clean and boot: the process that goes on detached from the caller, and its start
+ * time in clock ticks since boot (field 22 of proc_pid_stat(5)). The watcher of login goes on without this line "pid N"
+ * of enter: the command, which is a child of the caller "silent"       storage did not answer in time, which is the
+ * reason of the error "note FIELDS"  of epilog: what the job's rails carried
  *
  * enter runs its command, or a shell where none is given, with the descriptors 0 to 2 and in the cgroup and with the
  * umask of the caller. The command is the caller's child, to be waited for: the launcher ends when the command is
@@ -184,8 +186,8 @@
 #define GOJAIL_NICS_UNKNOWN "?" /* nics= of the verb session: Slurm tells them to steps alone */
 
 /*
- * How many steps entered a jail on this node since it booted, and how long the plugin took for them: the content of a file
- * that slurmstepd maps. Each number is added to atomically, by task 0 of a step.
+ * How many steps entered a jail on this node since it booted, and how long the plugin took for them: the content of a
+ * file that slurmstepd maps. Each number is added to atomically, by task 0 of a step.
  */
 struct gojail_launches {
 	uint64_t version; /* GOJAIL_VERSION; a file of another version is replaced */
@@ -216,7 +218,8 @@ struct gojail_tree {
 
 /* Flags of a tree. The only entry of its parent directory, on which the mount GOJAIL_MOUNT_SCRIPT is made: */
 #define GOJAIL_TREE_ALONE 1u
-/* A mount of the user's, for the stage as well. Its destination was resolved and judged: a symlink in it now is an attack. */
+/* A mount of the user's, for the stage as well. Its destination was resolved and judged: a symlink in it now is an
+ * attack. */
 #define GOJAIL_TREE_EXACT 2u
 /* Not a tree, but the job's network namespace, which the holder enters. */
 #define GOJAIL_TREE_NET 4u
@@ -238,7 +241,8 @@ struct gojail_mount {
 	uint32_t attributes; /* MOUNT_ATTR_... (mount_setattr(2)) */
 	char type[16];
 	char options[96];     /* as mount(8) has them; may be "" */
-	char destination[32]; /* absolute, in the jail; "" with GOJAIL_MOUNT_SCRIPT: the parent of the tree that is GOJAIL_TREE_ALONE */
+	char destination[32]; /* absolute, in the jail; "" with GOJAIL_MOUNT_SCRIPT: the parent of the tree that is
+				 GOJAIL_TREE_ALONE */
 };
 
 #define GOJAIL_MOUNT_OVER 1u    /* on the template's /proc, /sys, /dev or /run */
@@ -268,11 +272,13 @@ struct gojail_request {
 	struct gojail_mount mounts[GOJAIL_JOB_MOUNTS_MAX]; /* in the order of the site file; zeros after the last */
 };
 
-/* Directory in /run of a template with the node's passwd, group, shadow and gshadow, which sandboxes mount on those of /etc. */
+/* Directory in /run of a template with the node's passwd, group, shadow and gshadow, which sandboxes mount on those of
+ * /etc. */
 #define GOJAIL_ACCOUNTS "gojail/node"
 
-/* Directory in /run of a template with a symbolic link to each library that Slurm's commands need and the jail lacks; the
- * link's name is the path with ':' for '/'. Sandboxes of --jail-root=range do not get them, as their root may install its own. */
+/* Directory in /run of a template with a symbolic link to each library that Slurm's commands need and the jail lacks;
+ * the link's name is the path with ':' for '/'. Sandboxes of --jail-root=range do not get them, as their root may
+ * install its own. */
 #define GOJAIL_OPTIONAL "gojail/optional"
 
 /* The mounts GOJAIL_MOUNT_JOB are another sandbox's of the job, and among the trees. */
@@ -292,13 +298,15 @@ struct gojail_reply {
 };
 
 /*
- * What a zygote is asked of its storage, on a socket of its own, and its one answer. Nobody may touch what lies on the storage of a jail, which
- * may never return from that, unless the storage has answered within GOJAIL_STORAGE_MS. The time of change of the file
- * GOJAIL_STORAGE is when it last did, on the monotonic clock: whoever finds that young enough need not ask.
+ * What a zygote is asked of its storage, on a socket of its own, and its one answer. Nobody may touch what lies on the
+ * storage of a jail, which may never return from that, unless the storage has answered within GOJAIL_STORAGE_MS. The
+ * time of change of the file GOJAIL_STORAGE is when it last did, on the monotonic clock: whoever finds that young
+ * enough need not ask.
  */
 #define GOJAIL_STORAGE_MS 1000
 
-/* The file's mode where all of the template is on local storage: nobody need ask then, but for what the path of the root leads to by now. */
+/* The file's mode where all of the template is on local storage: nobody need ask then, but for what the path of the
+ * root leads to by now. */
 #define GOJAIL_STORAGE_LOCAL 0400
 
 #define GOJAIL_STORAGE_ANEW 1u /* the storage is asked after the zygote was */

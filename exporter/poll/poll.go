@@ -169,7 +169,8 @@ func hasAnswered(err error) bool {
 }
 
 // ask runs a command and notes what became of it.
-func ask[T any](ctx context.Context, p *Poller, sources map[string]Source, name string, run func(context.Context) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, p *Poller, sources map[string]Source, name string,
+	run func(context.Context) (T, error)) (T, error) {
 	begin := p.Now()
 	result, err := run(ctx)
 	s := sources[name]
@@ -200,7 +201,8 @@ func ask[T any](ctx context.Context, p *Poller, sources map[string]Source, name 
 func (p *Poller) noteOdd(sources map[string]Source, name string, odd slurm.Odd) {
 	s := sources[name]
 	if odd.Count > 0 && !s.isOdd {
-		p.Log.Warn("a record of Slurm cannot be read and has no series", "source", name, "records", odd.Count, "first", odd.First)
+		p.Log.Warn("a record of Slurm cannot be read and has no series", "source", name, "records", odd.Count, "first",
+			odd.First)
 	}
 	s.Odd += odd.Count
 	s.isOdd = odd.Count > 0

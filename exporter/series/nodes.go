@@ -67,8 +67,11 @@ type sums struct {
 func newSums() *sums {
 	s := &sums{
 		states: counts{}, flags: counts{}, versions: counts{}, gpus: counts{}, gpusAllocated: counts{},
-		byState: counts{}, cpus: counts{}, cpusAllocated: counts{}, partitionGPUs: counts{}, partitionGPUsAllocated: counts{},
-		flagLimit: newLimiter(flagsMost), typeLimit: newLimiter(typesMost), versionLimit: newLimiter(versionsMost), partitionLimit: newLimiter(partitionsMost),
+		byState: counts{}, cpus: counts{}, cpusAllocated: counts{}, partitionGPUs: counts{},
+		partitionGPUsAllocated: counts{},
+		flagLimit:              newLimiter(flagsMost), typeLimit: newLimiter(typesMost),
+		versionLimit:   newLimiter(versionsMost),
+		partitionLimit: newLimiter(partitionsMost),
 	}
 	for _, state := range []string{"allocated", "down", "error", "idle", "mixed", "unknown"} {
 		s.states[pair{state}] = 0

@@ -60,8 +60,8 @@ type builder struct {
 	plain   int64        // bytes of all layers, decompressed
 }
 
-// Build builds a version of a jail and returns its record. The version does not become the current one. A record with an error
-// means that the version is built, but that its work item is left.
+// Build builds a version of a jail and returns its record. The version does not become the current one. A record with
+// an error means that the version is built, but that its work item is left.
 func Build(ctx context.Context, jail *store.Jail, r Request) (*store.Record, error) {
 	parsed, err := source.ParseSource(r.Source)
 	if err != nil {
@@ -88,7 +88,8 @@ func Build(ctx context.Context, jail *store.Jail, r Request) (*store.Record, err
 }
 
 // withWork creates a work item of the jail, calls do with it, and removes it.
-func withWork(ctx context.Context, jail *store.Jail, r *Request, do func(context.Context, *builder) (*store.Record, error)) (record *store.Record, err error) {
+func withWork(ctx context.Context, jail *store.Jail, r *Request, do func(context.Context, *builder) (*store.Record,
+	error)) (record *store.Record, err error) {
 	if err := checkFormat(r.Format); err != nil {
 		return nil, err
 	}
@@ -101,7 +102,8 @@ func withWork(ctx context.Context, jail *store.Jail, r *Request, do func(context
 	}
 	defer func() {
 		if removed := work.Remove(); err == nil && removed != nil {
-			err = fmt.Errorf("version %s is built, but its work directory cannot be removed: %w", record.Version, removed)
+			err = fmt.Errorf("version %s is built, but its work directory cannot be removed: %w", record.Version,
+				removed)
 		}
 	}()
 	b := &builder{Request: r, jail: jail, work: work, tree: unpack.Tree{Dir: work.Path("tree"), Self: r.Self}}
@@ -158,7 +160,8 @@ func formatDigest(digest string) string {
 }
 
 // unpackLayer unpacks one layer and returns its digest.
-func (b *builder) unpackLayer(ctx context.Context, fetch *fetcher, n int, layered bool, total unpack.Result) (digest string, result unpack.Result, err error) {
+func (b *builder) unpackLayer(ctx context.Context, fetch *fetcher, n int, layered bool,
+	total unpack.Result) (digest string, result unpack.Result, err error) {
 	stored, err := fetch.open(n)
 	if err != nil {
 		return "", result, err
@@ -166,10 +169,11 @@ func (b *builder) unpackLayer(ctx context.Context, fetch *fetcher, n int, layere
 	defer stored.Close()
 	policy := b.Policy
 	policy.Whiteouts = layered
-	digest, err = fetch.layers[n].Read(ctx, &countingReader{stored, b}, streamMax(b.Limits), b.confine, func(r io.Reader) (err error) {
-		result, err = b.tree.UnpackLayer(ctx, &expansionReader{r, b}, policy, b.Limits, total)
-		return err
-	})
+	digest, err = fetch.layers[n].Read(ctx, &countingReader{stored, b}, streamMax(b.Limits), b.confine,
+		func(r io.Reader) (err error) {
+			result, err = b.tree.UnpackLayer(ctx, &expansionReader{r, b}, policy, b.Limits, total)
+			return err
+		})
 	return digest, result, err
 }
 

@@ -11,7 +11,8 @@ import (
 
 // Edit copies the current version of a jail, calls change with the copy, publishes it as a new version, and returns its
 // record. If change fails, the copy is removed. The format is that of the current version. Source is only recorded.
-func Edit(ctx context.Context, jail *store.Jail, r Request, change func(ctx context.Context, root string) error) (*store.Record, error) {
+func Edit(ctx context.Context, jail *store.Jail, r Request,
+	change func(ctx context.Context, root string) error) (*store.Record, error) {
 	base, err := jail.Version(store.Current)
 	if err != nil {
 		return nil, err
@@ -44,11 +45,12 @@ func Edit(ctx context.Context, jail *store.Jail, r Request, change func(ctx cont
 	})
 }
 
-// copyVersion copies or unpacks a version to a directory. If the file system supports reflinks, a copy shares its blocks;
-// before Linux 5.18 it does not, because cp reads the version by a mount of its own.
+// copyVersion copies or unpacks a version to a directory. If the file system supports reflinks, a copy shares its
+// blocks; before Linux 5.18 it does not, because cp reads the version by a mount of its own.
 func copyVersion(ctx context.Context, from, format, to string) error {
 	args := map[string][]string{
-		store.FormatDir:      {"cp", "--archive", "--reflink=auto", "--one-file-system", "--no-target-directory", ".", to},
+		store.FormatDir: {"cp", "--archive", "--reflink=auto", "--one-file-system", "--no-target-directory", ".",
+			to},
 		store.FormatSquashfs: {"unsquashfs", "-quiet", "-no-progress", "-dest", to, from},
 		store.FormatEROFS:    {"fsck.erofs", "--extract=" + to, "--preserve", from},
 	}[format]

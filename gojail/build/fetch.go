@@ -28,14 +28,17 @@ type fetcher struct {
 }
 
 // newFetcher begins to fetch the remote layers, which may have bytesMax bytes together as they are stored.
-func newFetcher(ctx context.Context, cancel func(), work *store.Work, layers []*source.Layer, bytesMax int64) (*fetcher, error) {
+func newFetcher(ctx context.Context, cancel func(), work *store.Work, layers []*source.Layer, bytesMax int64) (*fetcher,
+	error) {
 	left := bytesMax
 	for _, l := range layers {
 		if !l.Remote {
 			continue
 		}
 		if left -= l.Size; l.Size < 0 || left < 0 {
-			return nil, fmt.Errorf("the layers have more than %d bytes together; if the source is trusted, raise --max-size", bytesMax)
+			return nil,
+				fmt.Errorf("the layers have more than %d bytes together; if the source is trusted, raise --max-size",
+					bytesMax)
 		}
 	}
 	f := &fetcher{ctx: ctx, cancel: cancel, layers: layers, spools: make([]*spool, len(layers))}

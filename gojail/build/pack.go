@@ -17,8 +17,9 @@ var packers = map[string]struct {
 	args    []string
 	install string
 }{
-	store.FormatSquashfs: {[]string{"mksquashfs", "TREE", "FILE", "-noappend", "-no-progress", "-quiet", "-no-recovery", "-exit-on-error", "-comp", "zstd", "-Xcompression-level", "3"}, "squashfs-tools"},
-	store.FormatEROFS:    {[]string{"mkfs.erofs", "--quiet", "-zlz4hc", "FILE", "TREE"}, "erofs-utils"},
+	store.FormatSquashfs: {[]string{"mksquashfs", "TREE", "FILE", "-noappend", "-no-progress", "-quiet", "-no-recovery",
+		"-exit-on-error", "-comp", "zstd", "-Xcompression-level", "3"}, "squashfs-tools"},
+	store.FormatEROFS: {[]string{"mkfs.erofs", "--quiet", "-zlz4hc", "FILE", "TREE"}, "erofs-utils"},
 }
 
 // checkFormat fails if a version cannot be stored in a format on this machine.
@@ -28,7 +29,8 @@ func checkFormat(format string) error {
 	}
 	packer, known := packers[format]
 	if !known {
-		return fmt.Errorf("format %q: write %s, %s or %s", format, store.FormatDir, store.FormatSquashfs, store.FormatEROFS)
+		return fmt.Errorf("format %q: write %s, %s or %s", format, store.FormatDir, store.FormatSquashfs,
+			store.FormatEROFS)
 	}
 	if _, err := exec.LookPath(packer.args[0]); err != nil {
 		return fmt.Errorf("cannot make an image file: %w; install the package %s", err, packer.install)

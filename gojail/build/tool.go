@@ -13,8 +13,8 @@ import (
 	"github.com/gojail/gojail/internal/output"
 )
 
-// runTool runs a program in a directory, with "" in that of this process, with which it ends. what is its purpose in errors:
-// "cannot copy the version: cp: ...".
+// runTool runs a program in a directory, with "" in that of this process, with which it ends. what is its purpose in
+// errors: "cannot copy the version: cp: ...".
 func runTool(ctx context.Context, what, dir string, args ...string) error {
 	said := &output.Head{Most: 2 << 10}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)

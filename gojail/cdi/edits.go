@@ -80,7 +80,10 @@ func addMount(list []specs.Mount, m specs.Mount, name string) ([]specs.Mount, er
 	if err := checkInside("mount", m.Destination); err != nil {
 		return nil, err
 	}
-	m.Options = slices.DeleteFunc(slices.Clone(m.Options), func(o string) bool { return o == "private" || o == "rprivate" })
+	m.Options = slices.DeleteFunc(slices.Clone(m.Options), func(o string) bool {
+		return o == "private" ||
+			o == "rprivate"
+	})
 	if m.Type == "" || m.Type == "none" {
 		m.Type = "bind"
 	}
@@ -91,7 +94,8 @@ func addMount(list []specs.Mount, m specs.Mount, name string) ([]specs.Mount, er
 		m.Options = append(m.Options, "rbind")
 	}
 	if _, err := os.Stat(m.Source); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("CDI: %s: %s does not exist; was the driver changed?%s", name, m.Source, formatRemedy(name))
+		return nil, fmt.Errorf("CDI: %s: %s does not exist; was the driver changed?%s", name, m.Source,
+			formatRemedy(name))
 	} else if err != nil {
 		return nil, fmt.Errorf("CDI: %s: cannot stat %s: %w", name, m.Source, err)
 	}

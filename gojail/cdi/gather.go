@@ -40,7 +40,8 @@ func (e *Edits) Gather(dir string) *Edits {
 		switch {
 		case isStaying(l.Path):
 			g.addLink(l)
-		case slices.Contains(e.LibraryDirs, filepath.Dir(l.Path)) && slices.Contains(e.LibraryDirs, filepath.Dir(l.targetPath())):
+		case slices.Contains(e.LibraryDirs, filepath.Dir(l.Path)) && slices.Contains(e.LibraryDirs,
+			filepath.Dir(l.targetPath())):
 			g.addLink(Link{filepath.Join(lib, filepath.Base(l.Path)), filepath.Base(l.Target)})
 		default:
 			g.Unhandled = append(g.Unhandled, "link: "+l.Path+" to "+l.Target)

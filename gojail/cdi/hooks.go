@@ -15,7 +15,8 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// paramsPath is the parameter file of the NVIDIA driver, in which its libraries read whether they may create device nodes.
+// paramsPath is the parameter file of the NVIDIA driver, in which its libraries read whether they may create device
+// nodes.
 const paramsPath = "/proc/driver/nvidia/params"
 
 // addHooks records the effects of the hooks as data.
@@ -37,7 +38,8 @@ func (e *Edits) addHooks(h *specs.Hooks, source Source) error {
 			if err != nil {
 				return fmt.Errorf("CDI: %s hook: %s: %w", stage.name, strings.Join(hook.Args, " "), err)
 			}
-			if line := stage.name + " hook: " + strings.Join(hook.Args, " "); !done && !slices.Contains(e.Unhandled, line) {
+			if line := stage.name + " hook: " + strings.Join(hook.Args, " "); !done && !slices.Contains(e.Unhandled,
+				line) {
 				e.Unhandled = append(e.Unhandled, line)
 			}
 		}
@@ -152,7 +154,8 @@ func (e *Edits) addParams(path string) error {
 	if err != nil {
 		return fmt.Errorf("cannot read %s: %w", path, errors.Unwrap(err))
 	}
-	if !strings.Contains(string(text), allowed) || slices.ContainsFunc(e.Files, func(f File) bool { return f.Path == paramsPath }) {
+	if !strings.Contains(string(text), allowed) ||
+		slices.ContainsFunc(e.Files, func(f File) bool { return f.Path == paramsPath }) {
 		return nil
 	}
 	e.Files = append(e.Files, File{paramsPath, strings.Replace(string(text), allowed, refused, 1)})

@@ -51,7 +51,8 @@ func Read(source Source) (*Registry, error) {
 
 // checkTrusted refuses a directory in which another user than root could have put a CDI file.
 func checkTrusted(dir string) error {
-	if err := trusted.Parents(filepath.Join(dir, "file")); err != nil { // even if the directory is empty: the CNCF library reads it again
+	// even if the directory is empty: the CNCF library reads it again
+	if err := trusted.Parents(filepath.Join(dir, "file")); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(dir)

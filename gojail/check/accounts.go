@@ -37,8 +37,10 @@ func (c *checker) checkHomes(j *config.Jail, root int, isMounted func(path strin
 		if dir == "/" {
 			dir = homes[0]
 		}
-		c.warn("jail "+j.Name, fmt.Sprintf(`mount it: [[jail.%s.mounts]] destination = %q, source = %[2]q, options = ["rbind", "nosuid", "nodev"]; then: gojail init %[1]s`, j.Name, dir),
-			"%s has no %s, a user's home directory in the node's passwd, and no mount provides it (%d such below %s): a job submitted from there fails", j.Root, homes[0], len(homes), dir)
+		c.warn("jail "+j.Name, fmt.Sprintf(`mount it: [[jail.%s.mounts]] destination = %q, source = %[2]q, options = `+
+			`["rbind", "nosuid", "nodev"]; then: gojail init %[1]s`, j.Name, dir),
+			"%s has no %s, a user's home directory in the node's passwd, and no mount provides it (%d such below "+
+				"%s): a job submitted from there fails", j.Root, homes[0], len(homes), dir)
 	}
 }
 
@@ -49,7 +51,8 @@ func (c *checker) findUserHomes() []string {
 	var homes []string
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Split(strings.TrimSpace(line), ":")
-		if len(fields) < 7 || len(homes) == homesMax || slices.Contains([]string{"nologin", "false"}, filepath.Base(fields[6])) {
+		if len(fields) < 7 || len(homes) == homesMax || slices.Contains([]string{"nologin", "false"},
+			filepath.Base(fields[6])) {
 			continue
 		}
 		uid, err := config.ParseID(fields[2])
@@ -89,7 +92,8 @@ func (c *checker) checkSlurmUser(j *config.Jail, root int) {
 		line = fmt.Sprintf("%s:x:%s:%s::/nonexistent:/usr/sbin/nologin", u.Username, u.Uid, u.Gid)
 	}
 	c.warn("jail "+j.Name, "append this line to the file: "+line,
-		`SlurmUser %s of slurm.conf is not in %s/etc/passwd: srun inside the jail fails with "Invalid user for SlurmUser"`, name, j.Root)
+		`SlurmUser %s of slurm.conf is not in %s/etc/passwd: srun inside the jail fails with "Invalid user for `+
+			`SlurmUser"`, name, j.Root)
 }
 
 // findAccount returns a user of the node by name or number, or nil where the user is unknown or the name

@@ -16,7 +16,8 @@ import (
 // needed are the capabilities without which no step enters a jail (tests/slurm/pod_test.go takes each away). Root of a
 // container often lacks some.
 var needed = []capability{
-	{unix.CAP_CHOWN, "CAP_CHOWN"}, {unix.CAP_SETGID, "CAP_SETGID"}, {unix.CAP_SETUID, "CAP_SETUID"}, {unix.CAP_SETPCAP, "CAP_SETPCAP"},
+	{unix.CAP_CHOWN, "CAP_CHOWN"}, {unix.CAP_SETGID, "CAP_SETGID"}, {unix.CAP_SETUID, "CAP_SETUID"},
+	{unix.CAP_SETPCAP, "CAP_SETPCAP"},
 	{unix.CAP_SYS_CHROOT, "CAP_SYS_CHROOT"}, {unix.CAP_MKNOD, "CAP_MKNOD"}, {unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN"},
 }
 
@@ -25,7 +26,8 @@ type capability struct {
 	name   string
 }
 
-// checkCapabilities checks what this process may do, which is what slurmd may do that was started in the same container.
+// checkCapabilities checks what this process may do, which is what slurmd may do that was started in the same
+// container.
 func (c *checker) checkCapabilities() {
 	if os.Geteuid() != 0 {
 		return // which says nothing of slurmd
@@ -43,13 +45,16 @@ func (c *checker) checkCapabilities() {
 		}
 	}
 	if len(missing) > 0 {
-		c.fail("capabilities", "give them to slurmd's container, see docs/kubernetes.md", "root lacks %s here: where slurmd lacks them too, every step in a jail fails", strings.Join(missing, ", "))
+		c.fail("capabilities", "give them to slurmd's container, see docs/kubernetes.md",
+			"root lacks %s here: where slurmd lacks them too, every step in a jail fails", strings.Join(missing, ", "))
 	}
 	if c.hasNetworks() && !has(capability{unix.CAP_NET_ADMIN, ""}) {
-		c.warn("capabilities", "give it to slurmd's container", "root lacks CAP_NET_ADMIN here: where slurmd lacks it too, steps with --jail-net fail")
+		c.warn("capabilities", "give it to slurmd's container",
+			"root lacks CAP_NET_ADMIN here: where slurmd lacks it too, steps with --jail-net fail")
 	}
 	if c.permitsRoot() && !has(capability{unix.CAP_SYS_PTRACE, ""}) {
-		c.warn("capabilities", "give it to slurmd's container", "root lacks CAP_SYS_PTRACE here: where slurmd lacks it too, steps with --jail-root fail")
+		c.warn("capabilities", "give it to slurmd's container",
+			"root lacks CAP_SYS_PTRACE here: where slurmd lacks it too, steps with --jail-root fail")
 	}
 }
 

@@ -22,12 +22,14 @@ func (c *checker) checkCDI(j *config.Jail) {
 	}
 	subject := "jail " + j.Name
 	for _, name := range j.CDIDevices.Absent {
-		c.warn(subject, "if the node has such devices, create their CDI file, for example: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",
+		c.warn(subject, "if the node has such devices, create their CDI file, for example: nvidia-ctk cdi generate "+
+			"--output=/etc/cdi/nvidia.yaml",
 			"no CDI file of this node describes %s: jobs here run without it", name)
 	}
 	edits := j.CDIDevices.Edits
 	if len(j.CDIDevices.Absent) < len(j.CDI) {
-		text := fmt.Sprintf("CDI provides %s: %d device nodes, %d files in %s", strings.Join(j.CDI, ", "), len(edits.Devices), len(edits.Mounts), contract.CDIDir)
+		text := fmt.Sprintf("CDI provides %s: %d device nodes, %d files in %s", strings.Join(j.CDI, ", "),
+			len(edits.Devices), len(edits.Mounts), contract.CDIDir)
 		if n := len(edits.Unhandled); n > 0 {
 			text += fmt.Sprintf("; %d of its settings are omitted, such as the %s", n, edits.Unhandled[0])
 		}
@@ -39,7 +41,8 @@ func (c *checker) checkCDI(j *config.Jail) {
 		of, is := strings.CutPrefix(filepath.Base(m.Destination), "libcuda.so.")
 		if is && err == nil && strings.Contains(of, ".") && of != version {
 			c.fail(subject, "run: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml, then: gojail reload "+j.Name,
-				"the CDI file provides libraries of NVIDIA's driver %s, but %s is loaded: CUDA does not start", of, version)
+				"the CDI file provides libraries of NVIDIA's driver %s, but %s is loaded: CUDA does not start", of,
+				version)
 		}
 	}
 }

@@ -71,7 +71,8 @@ func (f Finding) forAdministrator() Finding {
 // forRoot replaces requests to the administrator by instructions.
 var forRoot = strings.NewReplacer(
 	", or ask your administrator to ", ", or ", ", or ask your administrator for ", ", or use ",
-	"; ask your administrator to ", "; ", "; ask your administrator for ", "; write ", ": ask your administrator to ", ": ",
+	"; ask your administrator to ", "; ", "; ask your administrator for ", "; write ", ": ask your administrator to ",
+	": ",
 	"ask your administrator to ", "", "ask your administrator for ", "write ", ", or ask your administrator", "",
 	"; ask your administrator", "", ": ask your administrator", "",
 )
@@ -136,7 +137,8 @@ func (c *checker) fail(subject, remedy, format string, args ...any) {
 
 // failIn is fail for findings that users may have caused (Finding.Content).
 func (c *checker) failIn(content bool, subject, remedy, format string, args ...any) {
-	c.report(Finding{Level: Fail, Subject: subject, Found: fmt.Sprintf(format, args...), Remedy: remedy, Content: content})
+	c.report(Finding{Level: Fail, Subject: subject, Found: fmt.Sprintf(format, args...), Remedy: remedy,
+		Content: content})
 }
 
 // checkTimeout is the limit for the check of all jails, where their storage answers slowly.

@@ -25,7 +25,8 @@ func (c *checker) readSlurmdsConf() node.SlurmConf {
 	for _, file := range []string{"slurm.conf", "plugstack.conf"} {
 		if a, b := filepath.Join(here, file), filepath.Join(sent, file); !hasSameText(a, b) {
 			c.warn("slurm", "remove "+here+"/*.conf, or start slurmd without --conf-server",
-				"srun reads %s, but slurmd reads %s from slurmctld, which differs: a job may run outside the jail that it names", a, b)
+				"srun reads %s, but slurmd reads %s from slurmctld, which differs: a job may run outside the jail "+
+					"that it names", a, b)
 		}
 	}
 	fetched := *c.config
@@ -61,6 +62,7 @@ func (c *checker) checkConfigless(conf node.SlurmConf) bool {
 		c.fail("plugstack", remedy, "PlugStackConfig=%s does not exist on this node: jobs run outside their jail", path)
 		return false
 	}
-	c.warn("plugstack", remedy, "PlugStackConfig=%s with enable_configless: jobs run outside their jail on a node without that file", path)
+	c.warn("plugstack", remedy,
+		"PlugStackConfig=%s with enable_configless: jobs run outside their jail on a node without that file", path)
 	return true
 }

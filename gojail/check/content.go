@@ -54,7 +54,8 @@ func checkRootOwner(j *config.Jail) error {
 
 // isStorageError reports whether an error is the storage's own, which users cannot cause.
 func isStorageError(err error) bool {
-	return slices.ContainsFunc([]error{unix.ESTALE, unix.EIO, unix.ENOTCONN, unix.ETIMEDOUT, unix.EHOSTDOWN, unix.EREMOTEIO, unix.ESHUTDOWN},
+	return slices.ContainsFunc([]error{unix.ESTALE, unix.EIO, unix.ENOTCONN, unix.ETIMEDOUT, unix.EHOSTDOWN,
+		unix.EREMOTEIO, unix.ESHUTDOWN},
 		func(e error) bool { return errors.Is(err, e) })
 }
 

@@ -30,7 +30,8 @@ func (c *checker) checkEpilog(conf node.SlurmConf) {
 		}
 		if limit := time.Duration(seconds) * time.Second; limit < most {
 			c.warn("slurm", "set it to "+strconv.Itoa(int(most/time.Second))+" or more, or remove it",
-				"%s=%d in slurm.conf: the end of a job may take %v%s, and slurmd drains a node that takes longer", name, seconds, most, why)
+				"%s=%d in slurm.conf: the end of a job may take %v%s, and slurmd drains a node that takes longer", name,
+				seconds, most, why)
 		}
 		return // EpilogTimeout takes precedence
 	}

@@ -21,7 +21,8 @@ func (c *checker) checkFeatures(conf node.SlurmConf) {
 	}
 	if strings.Contains(strings.ToLower(conf.Values["launchparameters"]), "enable_nss_slurm") {
 		c.warn("features", "see users of a name service in docs/install.md",
-			"LaunchParameters=enable_nss_slurm has no effect in jails: SlurmdSpoolDir, where libnss_slurm looks, is not shown there, "+
+			"LaunchParameters=enable_nss_slurm has no effect in jails: SlurmdSpoolDir, where libnss_slurm looks, is "+
+				"not shown there, "+
 				"and users that no other source knows are numbers")
 	}
 	c.checkLoginScripts(conf)
@@ -38,7 +39,8 @@ func (c *checker) checkLoginScripts(conf node.SlurmConf) {
 		if name = strings.TrimSpace(name); strings.TrimPrefix(name, "job_submit/") == "gojail" {
 			if !hasSubmitPlugin(conf) {
 				c.warn("features", c.describePluginDir(conf)+", and restart slurmctld",
-					"JobSubmitPlugins of slurm.conf has gojail, but no directory of its PluginDir has %s on this host: slurmctld does not start on a host where that is so", submitPlugin)
+					"JobSubmitPlugins of slurm.conf has gojail, but no directory of its PluginDir has %s on this "+
+						"host: slurmctld does not start on a host where that is so", submitPlugin)
 				return
 			}
 			c.ok("features", "JobSubmitPlugins has gojail: slurmd runs no login scripts of users on the node")
@@ -52,8 +54,10 @@ func (c *checker) checkLoginScripts(conf node.SlurmConf) {
 			return
 		}
 	}
-	c.warn("features", "set JobSubmitPlugins=gojail in slurm.conf, "+c.describePluginDir(conf)+", and restart slurmctld",
-		"sbatch --get-user-env, --export=NONE and scrontab make slurmd run the user's ~/.bash_profile on the node, outside the jail and the job's cgroup")
+	c.warn("features", "set JobSubmitPlugins=gojail in slurm.conf, "+c.describePluginDir(conf)+
+		", and restart slurmctld",
+		"sbatch --get-user-env, --export=NONE and scrontab make slurmd run the user's ~/.bash_profile on the node, "+
+			"outside the jail and the job's cgroup")
 }
 
 // submitPlugin is the file of job_submit/gojail.
@@ -61,10 +65,12 @@ const submitPlugin = "job_submit_gojail.so"
 
 // hasSubmitPlugin reports whether slurmctld finds job_submit/gojail, which each host with the plugin has.
 func hasSubmitPlugin(conf node.SlurmConf) bool {
-	return slices.ContainsFunc(conf.Plugins, func(dir string) bool { return rootpath.Exists(filepath.Join(dir, submitPlugin)) })
+	return slices.ContainsFunc(conf.Plugins,
+		func(dir string) bool { return rootpath.Exists(filepath.Join(dir, submitPlugin)) })
 }
 
-// describePluginDir returns what to write to slurm.conf so that slurmctld finds job_submit/gojail. A PluginDir replaces the built-in directory.
+// describePluginDir returns what to write to slurm.conf so that slurmctld finds job_submit/gojail. A PluginDir replaces
+// the built-in directory.
 func (c *checker) describePluginDir(conf node.SlurmConf) string {
 	switch {
 	case slices.Contains(conf.Plugins, filepath.Clean(c.node.LibDir)):

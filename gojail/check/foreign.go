@@ -11,8 +11,8 @@ import (
 	"github.com/gojail/gojail/gojail/state"
 )
 
-// checkForeign reports sandboxes that a version of gojail with another contract has made and whose holder runs: no step and no session
-// can enter them, and none is built beside them.
+// checkForeign reports sandboxes that a version of gojail with another contract has made and whose holder runs: no step
+// and no session can enter them, and none is built beside them.
 func (c *checker) checkForeign() {
 	if _, err := os.Lstat(c.node.State); err != nil {
 		return
@@ -38,7 +38,9 @@ func (c *checker) checkForeign() {
 		foreign = append(foreign, job.ID)
 	}
 	if len(foreign) > 0 {
-		c.warn("jobs", "drain the node and resume it when they have ended, or requeue them", "a version of gojail with another contract made the "+
-			"sandboxes of these jobs, whose running steps go on and whose further steps are refused: %s", strings.Join(foreign, " "))
+		c.warn("jobs", "drain the node and resume it when they have ended, or requeue them",
+			"a version of gojail with another contract made the "+
+				"sandboxes of these jobs, whose running steps go on and whose further steps are refused: %s",
+			strings.Join(foreign, " "))
 	}
 }

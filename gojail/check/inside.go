@@ -27,7 +27,8 @@ func (c *checker) checkInside(j *config.Jail, view *plan.View, root int) {
 	linker := c.findMissingLinker(root, isMounted)
 	if j.Slurm && linker != "" {
 		c.warn("jail "+j.Name, "install glibc there, or write slurm = false",
-			"%s has no %s, the dynamic linker of the node's Slurm: its commands and libraries cannot run in the jail", j.Root, linker)
+			"%s has no %s, the dynamic linker of the node's Slurm: its commands and libraries cannot run in the jail",
+			j.Root, linker)
 	}
 	c.checkTaskPrologsLinker(j, linker)
 	c.checkTaskPrograms(j, root, func(path string) bool {
@@ -35,7 +36,8 @@ func (c *checker) checkInside(j *config.Jail, view *plan.View, root int) {
 	})
 	c.checkHomes(j, root, isMounted)
 	c.checkNames(j, root, view.Spec.Mounts)
-	if j.Slurm && !plan.Inside(plan.JobMounts(c.config, j, "", false, os.Stat), "/etc/passwd") && !isMounted("/etc/passwd") {
+	if j.Slurm && !plan.Inside(plan.JobMounts(c.config, j, "", false, os.Stat), "/etc/passwd") &&
+		!isMounted("/etc/passwd") {
 		c.checkSlurmUser(j, root)
 	}
 	c.checkSpoolBase(j, root)
@@ -103,14 +105,14 @@ func (c *checker) findMissingLinker(root int, isMounted func(path string) bool) 
 	return ""
 }
 
-// startsTaskPrologByStepd reports whether a release of Slurm starts a TaskProlog through slurmstepd, from inside the jail. 24.11.7 and
-// 25.05.2 start it directly again (_run_script_and_set_env in task.c).
+// startsTaskPrologByStepd reports whether a release of Slurm starts a TaskProlog through slurmstepd, from inside the
+// jail. 24.11.7 and 25.05.2 start it directly again (_run_script_and_set_env in task.c).
 func startsTaskPrologByStepd(release slurmVersion) bool {
 	return release >= 0x180b00 && release < 0x180b07 || release >= 0x190500 && release < 0x190502
 }
 
-// checkTaskPrologsLinker reports a jail in which a TaskProlog of slurm.conf cannot be started because slurmstepd, which starts it, has no
-// dynamic linker there.
+// checkTaskPrologsLinker reports a jail in which a TaskProlog of slurm.conf cannot be started because slurmstepd, which
+// starts it, has no dynamic linker there.
 func (c *checker) checkTaskPrologsLinker(j *config.Jail, missingLinker string) {
 	conf := node.ReadSlurmConf(c.config)
 	if missingLinker == "" || conf.Values["taskprolog"] == "" {
@@ -118,8 +120,10 @@ func (c *checker) checkTaskPrologsLinker(j *config.Jail, missingLinker string) {
 	}
 	_, release := findNodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(c.config).Dirs))
 	if startsTaskPrologByStepd(release) {
-		c.fail("jail "+j.Name, "install glibc there, remove TaskProlog from slurm.conf, or upgrade Slurm to 24.11.7, 25.05.2 or later",
-			"Slurm %s starts the TaskProlog of slurm.conf through slurmstepd, whose dynamic linker, %s, is missing in %s: every step fails",
+		c.fail("jail "+j.Name,
+			"install glibc there, remove TaskProlog from slurm.conf, or upgrade Slurm to 24.11.7, 25.05.2 or later",
+			"Slurm %s starts the TaskProlog of slurm.conf through slurmstepd, whose dynamic linker, %s, is missing "+
+				"in %s: every step fails",
 			release, missingLinker, j.Root)
 	}
 }
@@ -135,7 +139,8 @@ func (c *checker) checkTaskPrograms(j *config.Jail, root int, isMounted func(pat
 		}
 		const remedy = "install it there, or add it to host = of the jail and run gojail init"
 		if key == "TaskProlog" {
-			c.failIn(isContent(j, path), "jail "+j.Name, remedy, "%s of slurm.conf, %s, is missing in %s: every step fails", key, path, j.Root)
+			c.failIn(isContent(j, path), "jail "+j.Name, remedy,
+				"%s of slurm.conf, %s, is missing in %s: every step fails", key, path, j.Root)
 			continue
 		}
 		c.warn("jail "+j.Name, remedy, "%s of slurm.conf, %s, is missing in %s and does not run", key, path, j.Root)
@@ -174,7 +179,8 @@ func (c *checker) checkSpoolBase(j *config.Jail, root int) {
 	for _, name := range names {
 		if !isEmptyDirectory(place, name) {
 			c.warn("jail "+j.Name, "give SlurmdSpoolDir a directory of its own, such as /var/spool/slurmd/%n",
-				"%s of the jail, which has %s, is covered: %%n makes it the place of the nodes' spool directories", base, name)
+				"%s of the jail, which has %s, is covered: %%n makes it the place of the nodes' spool directories",
+				base, name)
 			return
 		}
 	}

@@ -14,15 +14,16 @@ import (
 // segmentsMax is the limit of the segments of a program that are read. Compilers write about a dozen.
 const segmentsMax = 128
 
-// readInterpreter returns the dynamic linker that a 64-bit program names, or "" if it names none. The program may be a user's, and sparse:
-// package debug/elf would read as many sections as its header claims, terabytes.
+// readInterpreter returns the dynamic linker that a 64-bit program names, or "" if it names none. The program may be a
+// user's, and sparse: package debug/elf would read as many sections as its header claims, terabytes.
 func readInterpreter(program io.ReaderAt) string {
 	var header elf.Header64
 	order := binary.ByteOrder(binary.LittleEndian)
 	read := func(at int64, to any) bool {
 		return at >= 0 && binary.Read(io.NewSectionReader(program, at, int64(binary.Size(to))), order, to) == nil
 	}
-	if !read(0, &header.Ident) || string(header.Ident[:elf.EI_CLASS]) != elf.ELFMAG || elf.Class(header.Ident[elf.EI_CLASS]) != elf.ELFCLASS64 {
+	if !read(0, &header.Ident) || string(header.Ident[:elf.EI_CLASS]) != elf.ELFMAG ||
+		elf.Class(header.Ident[elf.EI_CLASS]) != elf.ELFCLASS64 {
 		return ""
 	}
 	if elf.Data(header.Ident[elf.EI_DATA]) == elf.ELFDATA2MSB {

@@ -46,7 +46,8 @@ func (c *checker) checkIsolation(j *config.Jail, root int) bool {
 		if remedy, err := c.checkRange(j, root); err != nil {
 			fail(remedy, err)
 		} else {
-			c.ok(subject, "--jail-root=range: Slurm's commands do not work there, and a mode or ACL that denies to a group, or user, what it grants to others (0604) does not hold there")
+			c.ok(subject, "--jail-root=range: Slurm's commands do not work there, and a mode or ACL that denies to a "+
+				"group, or user, what it grants to others (0604) does not hold there")
 		}
 	}
 	return good

@@ -26,7 +26,8 @@ func (c *checker) checkJail(j *config.Jail) {
 	subject := "jail " + j.Name
 	var fs unix.Statfs_t
 	if err := unix.Statfs(j.Root, &fs); err != nil {
-		c.failIn(c.isRootContent(j) || isClosedByUsers(j, err), subject, explainRootError(j, err), "jail root %s: %v", j.Root, err)
+		c.failIn(c.isRootContent(j) || isClosedByUsers(j, err), subject, explainRootError(j, err), "jail root %s: %v",
+			j.Root, err)
 		return
 	}
 	root, err := node.OpenJail(j)
@@ -35,7 +36,8 @@ func (c *checker) checkJail(j *config.Jail) {
 		err = node.CheckRoot(root, j.Root)
 	}
 	if err != nil {
-		content := c.isRootContent(j) || errors.Is(err, node.ErrEmptyRoot) && c.isEmptiedByUsers(j) || isClosedByUsers(j, err)
+		content := c.isRootContent(j) || errors.Is(err, node.ErrEmptyRoot) && c.isEmptiedByUsers(j) ||
+			isClosedByUsers(j, err)
 		c.failIn(content, subject, explainRootError(j, err), "%v", err)
 		return
 	}
@@ -73,9 +75,11 @@ func (c *checker) checkJail(j *config.Jail) {
 func explainRootError(j *config.Jail, err error) string {
 	switch {
 	case errors.Is(err, unix.ENOENT) && hasNoVersion(j):
-		return fmt.Sprintf("if its storage is mounted, make a version of it current: gojail jail build %[1]s --from SOURCE, then gojail jail switch %[1]s", j.Versions)
+		return fmt.Sprintf("if its storage is mounted, make a version of it current: gojail jail build %[1]s --from "+
+			"SOURCE, then gojail jail switch %[1]s", j.Versions)
 	case errors.Is(err, unix.EACCES):
-		return "root of this node has no access: if the storage squashes root, open the root and the directories above it to others (chmod 755); FUSE needs allow_other"
+		return "root of this node has no access: if the storage squashes root, open the root and the directories " +
+			"above it to others (chmod 755); FUSE needs allow_other"
 	case errors.Is(err, unix.ESTALE), errors.Is(err, unix.ENOTCONN):
 		return "remount its storage"
 	}
@@ -166,7 +170,8 @@ func (c *checker) reportNotes(j *config.Jail, facts *node.HostFacts) {
 	}
 	for _, m := range j.Mounts {
 		if isUsersSource(m) && rootpath.Exists(m.Source) { // checkSources reports a missing one
-			c.warn(subject, "users can put another directory in its place: those above it should belong to root", "the source of the mount %s: %v",
+			c.warn(subject, "users can put another directory in its place: those above it should belong to root",
+				"the source of the mount %s: %v",
 				m.Destination, trusted.Parents(m.Source))
 		}
 	}
@@ -182,13 +187,14 @@ func (c *checker) reportNotes(j *config.Jail, facts *node.HostFacts) {
 	}
 	for _, rule := range j.UserMounts {
 		if !rootpath.Exists(rule.Source) {
-			c.warn(subject, "correct source = of user_mounts", "users may mount %s, but it does not exist on this node", rule.Source)
+			c.warn(subject, "correct source = of user_mounts", "users may mount %s, but it does not exist on this node",
+				rule.Source)
 		}
 	}
 }
 
-// reportSharedGPUs reports GPUs that each job in the jail has, as Slurm gives them to none: without GresTypes=gpu, or with a gres.conf
-// that does not name them, nobody knows whose they are.
+// reportSharedGPUs reports GPUs that each job in the jail has, as Slurm gives them to none: without GresTypes=gpu, or
+// with a gres.conf that does not name them, nobody knows whose they are.
 func (c *checker) reportSharedGPUs(j *config.Jail, facts *node.HostFacts) {
 	var shared []string
 	for _, device := range facts.Devices {
@@ -197,7 +203,8 @@ func (c *checker) reportSharedGPUs(j *config.Jail, facts *node.HostFacts) {
 		}
 	}
 	if len(shared) > 0 {
-		c.warn("jail "+j.Name, "add GresTypes=gpu to slurm.conf and these GPUs to gres.conf, or take them out of devices =",
+		c.warn("jail "+j.Name,
+			"add GresTypes=gpu to slurm.conf and these GPUs to gres.conf, or take them out of devices =",
 			"each job has %s, as Slurm gives them to none", strings.Join(shared, ", "))
 	}
 }

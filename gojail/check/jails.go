@@ -123,8 +123,9 @@ func (r *round) checkInBackground(c *jailCheck, isNeeded func(*config.Jail, *pro
 func (r *round) reportJail(c *jailCheck) {
 	for _, w := range c.waits {
 		if !w.hasAnswered(r.silentAt) {
-			r.report(Finding{Level: Fail, Subject: "jail " + c.Name, Silent: true, Remedy: "check the server and the network to it",
-				Found: fmt.Sprintf("%s: its storage %sdoes not answer", w.path, w.storageName())})
+			r.report(Finding{Level: Fail, Subject: "jail " + c.Name, Silent: true,
+				Remedy: "check the server and the network to it",
+				Found:  fmt.Sprintf("%s: its storage %sdoes not answer", w.path, w.storageName())})
 			return
 		}
 	}
@@ -138,8 +139,11 @@ func (r *round) reportJail(c *jailCheck) {
 			}
 			r.report(f)
 		case <-timer.C:
-			r.report(Finding{Level: Warn, Subject: "jail " + c.Name, Unfinished: true, Remedy: "check the load of the server, and the network to it",
-				Found: fmt.Sprintf("%s: its storage %sanswers, but the jail could not be checked to the end within %v%s", c.Root, c.root().storageName(), r.limit.Round(time.Second), r.nameSilentJails())})
+			r.report(Finding{Level: Warn, Subject: "jail " + c.Name, Unfinished: true,
+				Remedy: "check the load of the server, and the network to it",
+				Found: fmt.Sprintf(
+					"%s: its storage %sanswers, but the jail could not be checked to the end within %v%s", c.Root,
+					c.root().storageName(), r.limit.Round(time.Second), r.nameSilentJails())})
 			return
 		}
 	}

@@ -17,18 +17,20 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// ProbeScope returns nil if the kernel can isolate abstract Unix sockets, for abstract_sockets = "step". It creates the Landlock domain for that,
-// which fails if the kernel has no Landlock, or none with this scope: E2BIG.
+// ProbeScope returns nil if the kernel can isolate abstract Unix sockets, for abstract_sockets = "step". It creates the
+// Landlock domain for that, which fails if the kernel has no Landlock, or none with this scope: E2BIG.
 func ProbeScope() error {
 	attr := struct{ fs, net, scoped uint64 }{scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET}
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr),
+		0)
 	if errno != 0 {
 		return fmt.Errorf("this node's kernel cannot restrict abstract sockets: %w", errno)
 	}
 	return unix.Close(int(fd))
 }
 
-// ProbeMap returns nil if the ids of the file system of an open directory can be mapped. It makes such a mount, detached.
+// ProbeMap returns nil if the ids of the file system of an open directory can be mapped. It makes such a mount,
+// detached.
 func ProbeMap(at int) error {
 	namespace, err := openUserNamespace()
 	if err != nil {

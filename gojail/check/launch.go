@@ -11,8 +11,8 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// checkLaunch warns about settings by which srun looks for programs outside the jail (_opt_args in its opt.c), or copies them where jails do not
-// show them (_file_bcast).
+// checkLaunch warns about settings by which srun looks for programs outside the jail (_opt_args in its opt.c), or
+// copies them where jails do not show them (_file_bcast).
 func (c *checker) checkLaunch(conf node.SlurmConf) {
 	if strings.Contains(conf.Values["launchparameters"], "test_exec") {
 		c.warn("launch", "remove it from LaunchParameters in slurm.conf",
@@ -30,12 +30,15 @@ func (c *checker) checkLaunch(conf node.SlurmConf) {
 	}
 	if len(lacking) > 0 {
 		slices.Sort(lacking)
-		c.warn("launch", "name a directory in BcastParameters of slurm.conf that jails share with the node, or leave DestDir out",
-			"BcastParameters has DestDir=%s, which is not the node's in jail %s: steps there with srun --bcast are refused", destination, strings.Join(lacking, ", "))
+		c.warn("launch",
+			"name a directory in BcastParameters of slurm.conf that jails share with the node, or leave DestDir out",
+			"BcastParameters has DestDir=%s, which is not the node's in jail %s: steps there with srun --bcast are "+
+				"refused", destination, strings.Join(lacking, ", "))
 	}
 }
 
-// findDestination returns the directory into which srun --bcast copies, if slurm.conf names one. Its key had another name up to 20.11.
+// findDestination returns the directory into which srun --bcast copies, if slurm.conf names one. Its key had another
+// name up to 20.11.
 func findDestination(conf node.SlurmConf) string {
 	for _, key := range []string{"bcastparameters", "sbcastparameters"} {
 		for option := range strings.SplitSeq(conf.Values[key], ",") {

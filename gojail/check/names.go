@@ -32,8 +32,8 @@ var nameServices = map[string][]string{
 	"winbind": {"/run/samba/winbindd", "/var/run/samba/winbindd", "/var/lib/samba/winbindd_privileged"},
 }
 
-// checkNames warns where users of the node are numbers in a jail: only the node's name service knows them, and neither the jail's passwd(5), which
-// is the node's or its own, nor a name service of the jail's does.
+// checkNames warns where users of the node are numbers in a jail: only the node's name service knows them, and neither
+// the jail's passwd(5), which is the node's or its own, nor a name service of the jail's does.
 func (c *checker) checkNames(j *config.Jail, root int, mounts []specs.Mount) {
 	if c.watch || c.node.Accounts == nil {
 		return
@@ -46,7 +46,8 @@ func (c *checker) checkNames(j *config.Jail, root int, mounts []specs.Mount) {
 	if gap == "" {
 		return
 	}
-	c.warn("jail "+j.Name, "mount a file with them on /etc/passwd, or give the jail the name service: see users of a name service in docs/install.md",
+	c.warn("jail "+j.Name, "mount a file with them on /etc/passwd, or give the jail the name service: see users of a "+
+		"name service in docs/install.md",
 		"%s not in /etc/passwd of this node, but known to its name service: "+
 			"in the jail there are numbers for names, and programs that look up their user fail; %s", user.text, gap)
 }
@@ -96,7 +97,8 @@ func (c *checker) findServiceUser() (found serviceUser) {
 		known[o.ID] = true
 	}
 	for _, service := range parseNameServices(c.readNodeFile("/etc/nsswitch.conf")) {
-		if slices.ContainsFunc(nameServices[service], func(dir string) bool { return rootpath.Exists(c.node.path(dir)) }) {
+		if slices.ContainsFunc(nameServices[service],
+			func(dir string) bool { return rootpath.Exists(c.node.path(dir)) }) {
 			return serviceUser{text: "users of " + service + " (nsswitch.conf) are"}
 		}
 	}
@@ -107,17 +109,19 @@ func newServiceUser(name string, id uint32) serviceUser {
 	return serviceUser{fmt.Sprintf("%s (%d) is", name, id), strconv.FormatUint(uint64(id), 10)}
 }
 
-// hasUser reports whether the passwd(5) of a jail has a user: a file that is mounted there, or the jail's own. With an unknown id, a file that is
-// mounted has all users.
+// hasUser reports whether the passwd(5) of a jail has a user: a file that is mounted there, or the jail's own. With an
+// unknown id, a file that is mounted has all users.
 func hasUser(j *config.Jail, root int, id string) bool {
 	const path = "/etc/passwd"
 	for _, m := range j.Mounts {
 		if m.Destination == path {
-			return id == "" || slices.ContainsFunc(node.ConfLines(m.Source), func(line string) bool { return isOfID(line, id) })
+			return id == "" || slices.ContainsFunc(node.ConfLines(m.Source),
+				func(line string) bool { return isOfID(line, id) })
 		}
 	}
-	return id != "" && !slices.Contains(j.Host, path) && slices.ContainsFunc(strings.Split(readInRoot(root, path), "\n"),
-		func(line string) bool { return isOfID(line, id) })
+	return id != "" && !slices.Contains(j.Host, path) &&
+		slices.ContainsFunc(strings.Split(readInRoot(root, path), "\n"),
+			func(line string) bool { return isOfID(line, id) })
 }
 
 // isOfID reports whether a line of passwd(5) is of a user with that number.
@@ -158,12 +162,13 @@ func parseNameServices(text string) []string {
 }
 
 // libraryDirs are the directories in which the C libraries of distributions look for modules of the name service.
-var libraryDirs = []string{"/lib64", "/usr/lib64", "/lib", "/usr/lib", "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu",
+var libraryDirs = []string{"/lib64", "/usr/lib64", "/lib", "/usr/lib", "/lib/x86_64-linux-gnu",
+	"/usr/lib/x86_64-linux-gnu",
 	"/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu"}
 
-// findServiceGap returns what keeps a jail from asking a daemon for accounts, "" if nothing does: its nsswitch.conf(5) must name a service, whose module
-// must be there, and a mount must bring the directory of the daemon's socket. A mount of the socket alone is none: a daemon that starts again makes
-// another one.
+// findServiceGap returns what keeps a jail from asking a daemon for accounts, "" if nothing does: its nsswitch.conf(5)
+// must name a service, whose module must be there, and a mount must bring the directory of the daemon's socket. A mount
+// of the socket alone is none: a daemon that starts again makes another one.
 func (c *checker) findServiceGap(root int, mounts []specs.Mount) (gap string) {
 	isMounted := func(path string) bool { return plan.Inside(mounts, path) }
 	isBound := func(dir string) bool { return isBound(mounts, dir) }
@@ -176,7 +181,8 @@ func (c *checker) findServiceGap(root int, mounts []specs.Mount) (gap string) {
 	for i, service := range parseNameServices(text) {
 		module := "libnss_" + service + ".so.2"
 		var lacks []string
-		if !slices.ContainsFunc(libraryDirs, func(dir string) bool { return !isMissingIn(root, filepath.Join(dir, module), isMounted) }) {
+		if !slices.ContainsFunc(libraryDirs,
+			func(dir string) bool { return !isMissingIn(root, filepath.Join(dir, module), isMounted) }) {
 			lacks = append(lacks, module)
 		}
 		if !slices.ContainsFunc(nameServices[service], isBound) {

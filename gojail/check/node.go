@@ -23,9 +23,11 @@ func (c *checker) checkKernel() bool {
 	var name unix.Utsname
 	unix.Uname(&name)
 	release := unix.ByteSliceToString(name.Release[:])
-	remedy := "gojail requires Linux 5.12 or later and, in a container, CAP_SYS_ADMIN and a seccomp profile that permits mount calls"
+	remedy := "gojail requires Linux 5.12 or later and, in a container, CAP_SYS_ADMIN and a seccomp profile that " +
+		"permits mount calls"
 	lacks := func(call string, err error) bool {
-		c.fail("kernel", remedy, "%s: %s: %v; no jail can be assembled, and none is checked", release, call, oneline.Errno(err))
+		c.fail("kernel", remedy, "%s: %s: %v; no jail can be assembled, and none is checked", release, call,
+			oneline.Errno(err))
 		return false
 	}
 	fd, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
@@ -110,7 +112,8 @@ func (c *checker) checkState() {
 	case err != nil:
 		c.fail("state", "mount it writable", "%v", err)
 	case full != "":
-		c.failIn(c.canJobsWriteTo(dir), "state", "free space there: steps fail without it", "%s is full (%s)", dir, full)
+		c.failIn(c.canJobsWriteTo(dir), "state", "free space there: steps fail without it", "%s is full (%s)", dir,
+			full)
 	default:
 		c.ok("state", "%s belongs to root and is writable, %d MiB are free", dir, free>>20)
 	}

@@ -33,7 +33,8 @@ type pamRule struct {
 // readPAM returns the rules of a service, with those of the files that it includes.
 func (c *checker) readPAM(service string) []pamRule { return c.readPAMFile(service, "", pamDepth) }
 
-// readPAMFile returns the rules of a file in pam.d(5), those of one kind unless kind is empty. A file that does not exist has none.
+// readPAMFile returns the rules of a file in pam.d(5), those of one kind unless kind is empty. A file that does not
+// exist has none.
 func (c *checker) readPAMFile(name, kind string, depth int) (rules []pamRule) {
 	path := name
 	if !filepath.IsAbs(name) {
@@ -81,7 +82,8 @@ func joinContinued(lines []string) (joined []string) {
 	return joined
 }
 
-// parsePAM splits a line. A control in brackets may have spaces; "-" before the kind says that the module may be missing.
+// parsePAM splits a line. A control in brackets may have spaces; "-" before the kind says that the module may be
+// missing.
 func parsePAM(line string) (rule pamRule, control string) {
 	kind, rest := cutWord(line)
 	rule.kind = strings.ToLower(strings.TrimPrefix(kind, "-"))
@@ -103,8 +105,8 @@ func cutWord(text string) (word, rest string) {
 	return text, ""
 }
 
-// checkUserManager reports logins that start the user's systemd on the node: it executes units from the home directory, which the
-// user can write in the jail. pam_systemd does nothing where systemd is not process 1 (sd_booted(3)).
+// checkUserManager reports logins that start the user's systemd on the node: it executes units from the home directory,
+// which the user can write in the jail. pam_systemd does nothing where systemd is not process 1 (sd_booted(3)).
 func (c *checker) checkUserManager(services []string) {
 	if !rootpath.Exists(c.node.path("/run/systemd/system")) || c.isMasked(userManager) {
 		return
@@ -125,7 +127,8 @@ func (c *checker) checkUserManager(services []string) {
 	}
 	if len(starts) > 0 {
 		c.fail("sessions", "run: systemctl mask "+userManager+" && systemctl stop 'user@*.service'",
-			"pam_systemd.so (%s) starts systemd for the user at a login by %s, on the node, where it executes the user's units in ~/.config/systemd/user, outside the jail",
+			"pam_systemd.so (%s) starts systemd for the user at a login by %s, on the node, where it executes the "+
+				"user's units in ~/.config/systemd/user, outside the jail",
 			strings.Join(files, ", "), strings.Join(starts, ", "))
 	}
 }
@@ -135,7 +138,8 @@ func (c *checker) checkAdoption(conf node.SlurmConf, pam []pamRule) {
 	switch {
 	case !slices.ContainsFunc(pam, func(r pamRule) bool { return r.module == adoption }):
 		c.warn("sessions", "add pam_slurm_adopt to the account lines of /etc/pam.d/sshd, with join_container=false",
-			"no pam_slurm_adopt: ssh sessions are not in their job's cgroup, and use CPUs, memory and GPUs that are not the job's")
+			"no pam_slurm_adopt: ssh sessions are not in their job's cgroup, and use CPUs, memory and GPUs that are "+
+				"not the job's")
 	case !hasExternStep(conf):
 		c.warn("sessions", "write PrologFlags=Contain to slurm.conf, and restart slurmctld and slurmd",
 			"pam_slurm_adopt: without PrologFlags=Contain jobs have no cgroup for sessions")
@@ -147,16 +151,20 @@ func (c *checker) checkPAMNamespaces(conf node.SlurmConf, pam []pamRule) {
 	for _, rule := range pam {
 		switch {
 		case rule.kind == "session" && rule.module == "pam_namespace.so":
-			c.warn("sessions", "remove it from "+rule.file, "pam_namespace.so puts sessions into mounts of their own: gojail-session refuses them")
-		case rule.module == adoption && conf.Values["jobcontainertype"] != "" && conf.Values["jobcontainertype"] != "job_container/none" &&
+			c.warn("sessions", "remove it from "+rule.file,
+				"pam_namespace.so puts sessions into mounts of their own: gojail-session refuses them")
+		case rule.module == adoption && conf.Values["jobcontainertype"] != "" &&
+			conf.Values["jobcontainertype"] != "job_container/none" &&
 			!slices.Contains(strings.Fields(rule.args), "join_container=false"):
 			c.warn("sessions", "add join_container=false to the line in "+rule.file,
-				"pam_slurm_adopt puts sessions into the mounts of JobContainerType=%s: gojail-session refuses them", conf.Values["jobcontainertype"])
+				"pam_slurm_adopt puts sessions into the mounts of JobContainerType=%s: gojail-session refuses them",
+				conf.Values["jobcontainertype"])
 		}
 	}
 }
 
-// isMasked reports whether systemd refuses to start a unit: its first file is a link to /dev/null, or empty (systemd.unit(5)).
+// isMasked reports whether systemd refuses to start a unit: its first file is a link to /dev/null, or empty
+// (systemd.unit(5)).
 func (c *checker) isMasked(unit string) bool {
 	for _, dir := range []string{"/etc/systemd/system", "/run/systemd/system"} {
 		path := c.node.path(dir, unit)

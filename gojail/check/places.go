@@ -32,22 +32,27 @@ func (c *checker) checkPlaces(j *config.Jail, facts *node.HostFacts, isMounted f
 	}
 	for _, dir := range j.Data {
 		if _, ok := tops[dir[1:]]; !ok {
-			c.warn(subject, "create the directory, or remove it from data =", "data: %s has no effect: %s has no such directory", dir, j.Root)
+			c.warn(subject, "create the directory, or remove it from data =",
+				"data: %s has no effect: %s has no such directory", dir, j.Root)
 		}
 		used[dir[1:]] = true
 	}
 	for name, top := range tops {
 		if used[name] && top.Link != "" && !plan.IsData(c.config, j, facts, "/"+name) {
-			c.warn(subject, "put a directory in its place, or let the link lead to one below /var, or to another data directory",
-				"/%s of the jail leads to %s, which is no data directory: steps with their working directory or output there fail", name, oneline.Printable(describeLead(top)))
+			c.warn(subject,
+				"put a directory in its place, or let the link lead to one below /var, or to another data directory",
+				"/%s of the jail leads to %s, which is no data directory: steps with their working directory or "+
+					"output there fail", name, oneline.Printable(describeLead(top)))
 		}
 	}
 	c.checkPhysical(j, facts, tops, used, isMounted)
 	if facts.VarTmp.IsLink {
-		c.warn(subject, "put a directory in its place", "/var/tmp of this node leads to another directory than the jail's: steps with output there fail")
+		c.warn(subject, "put a directory in its place",
+			"/var/tmp of this node leads to another directory than the jail's: steps with output there fail")
 	}
 	if top := tops["tmp"]; config.Under(top.Real, "/dev/shm") {
-		c.warn(subject, "put a directory in its place", "/tmp of the jail leads to /dev/shm: it is in memory, and tmp_size has no effect")
+		c.warn(subject, "put a directory in its place",
+			"/tmp of the jail leads to /dev/shm: it is in memory, and tmp_size has no effect")
 	}
 }
 
@@ -61,16 +66,19 @@ func describeLead(top node.Top) string {
 
 // checkPhysical reports working directories that sbatch and srun pass on by a path that the jail lacks: where
 // /home of the submit host is a link to /export/home, getcwd(3) returns /export/home/alice.
-func (c *checker) checkPhysical(j *config.Jail, facts *node.HostFacts, tops map[string]node.Top, used map[string]bool, isMounted func(path string) bool) {
+func (c *checker) checkPhysical(j *config.Jail, facts *node.HostFacts, tops map[string]node.Top, used map[string]bool,
+	isMounted func(path string) bool) {
 	for _, p := range facts.Physical {
 		top, ok := tops[p.Name]
 		if p.InJail != "" || isMounted(p.Path) || !used[p.Name] && (!ok || top.Link != "" && top.Real == "") {
 			continue
 		}
 		link := filepath.Join(j.Root, p.Path)
-		c.warn("jail "+j.Name, fmt.Sprintf(`make the link in the jail, too: mkdir -p %[1]s && ln -s /%[2]s %[3]s; or mount it: `+
-			`[[jail.%[4]s.mounts]] destination = %[5]q, source = %[5]q, options = ["rbind", "nosuid", "nodev"]; then: gojail init %[4]s`,
-			filepath.Dir(link), p.Name, link, j.Name, p.Path),
+		c.warn("jail "+j.Name,
+			fmt.Sprintf(`make the link in the jail, too: mkdir -p %[1]s && ln -s /%[2]s %[3]s; or mount it: `+
+				`[[jail.%[4]s.mounts]] destination = %[5]q, source = %[5]q, options = ["rbind", "nosuid", "nodev"]; `+
+				`then: gojail init %[4]s`,
+				filepath.Dir(link), p.Name, link, j.Name, p.Path),
 			"%s has no %s, where /%s of this node leads: a job submitted from a directory there has that path as its "+
 				"working directory, and fails or runs in /tmp", j.Root, p.Path, p.Name)
 	}
@@ -112,7 +120,8 @@ func findFile(root int, dir string, depth int) string {
 			if file := findFile(root, path, depth-1); file != "" {
 				return file
 			}
-		case e.Type().IsRegular() && unix.Fstatat(int(f.Fd()), e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Size > 0:
+		case e.Type().IsRegular() && unix.Fstatat(int(f.Fd()), e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil &&
+			st.Size > 0:
 			return path
 		}
 	}
@@ -126,5 +135,6 @@ func (c *checker) checkHidden(j *config.Jail, root int) {
 		return
 	}
 	c.warn("jail "+j.Name, "move what programs need to another directory, and remove the rest",
-		"no job sees %s of %s: each job, or node, has its own directory there", oneline.Printable(strings.Join(files, " ")), j.Root)
+		"no job sees %s of %s: each job, or node, has its own directory there",
+		oneline.Printable(strings.Join(files, " ")), j.Root)
 }

@@ -19,10 +19,13 @@ func (c *checker) checkPlugstack(conf node.SlurmConf) {
 	c.checkOtherLines(conf)
 	own := conf.GojailPlugins()
 	if len(own) == 0 {
-		c.fail("plugstack", c.describeNewLine(conf), "no plugstack.conf of %s names %s: jobs run outside their jail", conf.Dir, contract.Plugin)
+		c.fail("plugstack", c.describeNewLine(conf), "no plugstack.conf of %s names %s: jobs run outside their jail",
+			conf.Dir, contract.Plugin)
 		return
 	}
-	p := own[max(0, slices.IndexFunc(own, func(p node.SpankPlugin) bool { return p.Required && rootpath.Exists(p.Path) }))]
+	p :=
+		own[max(0,
+			slices.IndexFunc(own, func(p node.SpankPlugin) bool { return p.Required && rootpath.Exists(p.Path) }))]
 	if len(own) > 1 {
 		var places, others []string
 		for _, one := range own {
@@ -34,12 +37,15 @@ func (c *checker) checkPlugstack(conf node.SlurmConf) {
 		c.fail("plugstack", "keep "+p.At+", and remove "+strings.Join(others, " and "),
 			"%s is named %d times (%s): every job step fails", contract.Plugin, len(own), strings.Join(places, ", "))
 	}
-	line := "replace " + p.At + " by: " + strings.Join(append([]string{"required", filepath.Join(c.node.LibDir, contract.Plugin)}, p.Arguments...), " ")
+	line := "replace " + p.At + " by: " +
+		strings.Join(append([]string{"required", filepath.Join(c.node.LibDir, contract.Plugin)}, p.Arguments...), " ")
 	switch {
 	case !p.Required:
-		c.fail("plugstack", line, "%s: %s is optional: where it cannot be loaded, jobs run outside their jail", p.At, p.Path)
+		c.fail("plugstack", line, "%s: %s is optional: where it cannot be loaded, jobs run outside their jail", p.At,
+			p.Path)
 	case !filepath.IsAbs(p.Path):
-		c.fail("plugstack", line, "%s: no directory of PluginDir has %s: srun, sbatch and slurmd cannot start", p.At, p.Path)
+		c.fail("plugstack", line, "%s: no directory of PluginDir has %s: srun, sbatch and slurmd cannot start", p.At,
+			p.Path)
 	case !rootpath.Exists(p.Path):
 		c.fail("plugstack", line, "%s: %s does not exist: srun, sbatch and slurmd cannot start", p.At, p.Path)
 	default:
@@ -51,7 +57,8 @@ func (c *checker) checkPlugstack(conf node.SlurmConf) {
 	c.checkArguments(&p)
 }
 
-// describeNewLine returns what to do if plugstack.conf names no plugin of gojail's: the line of the package is there as a comment.
+// describeNewLine returns what to do if plugstack.conf names no plugin of gojail's: the line of the package is there as
+// a comment.
 func (c *checker) describeNewLine(conf node.SlurmConf) string {
 	plugin := filepath.Join(c.node.LibDir, contract.Plugin)
 	for _, comment := range conf.Comments {
@@ -60,22 +67,26 @@ func (c *checker) describeNewLine(conf node.SlurmConf) string {
 		}
 	}
 	if conf.Dir == node.RunConf || filepath.Base(conf.Dir) == contract.CacheLink {
-		return "add this line to the plugstack.conf beside slurmctld's slurm.conf, then run scontrol reconfigure: required " + plugin
+		return "add this line to the plugstack.conf beside slurmctld's slurm.conf, then run scontrol reconfigure: " +
+			"required " + plugin
 	}
 	return "add this line to " + conf.Files[0] + ": required " + plugin
 }
 
-// checkSamePlugin checks that the plugin is the one that is installed with this program: gojail's Prolog accepts no other
-// (read_plugin in spank/prolog/plugstack.c).
+// checkSamePlugin checks that the plugin is the one that is installed with this program: gojail's Prolog accepts no
+// other (read_plugin in spank/prolog/plugstack.c).
 func (c *checker) checkSamePlugin(p *node.SpankPlugin, conf node.SlurmConf, remedy string) {
 	used, err := os.Stat(p.Path)
 	installed, missing := os.Stat(filepath.Join(c.node.LibDir, contract.Plugin))
 	switch {
 	case err != nil || missing != nil || os.SameFile(used, installed):
 	case slices.ContainsFunc(conf.Prologs, func(path string) bool { return filepath.Base(path) == contract.Prolog }):
-		c.fail("plugstack", remedy, "%s: %s is not the plugin in %s: gojail's Prolog fails every job, and drains this node", p.At, p.Path, c.node.LibDir)
+		c.fail("plugstack", remedy,
+			"%s: %s is not the plugin in %s: gojail's Prolog fails every job, and drains this node", p.At, p.Path,
+			c.node.LibDir)
 	default:
-		c.warn("plugstack", remedy, "%s: %s is not the plugin in %s: an upgrade does not replace it", p.At, p.Path, c.node.LibDir)
+		c.warn("plugstack", remedy, "%s: %s is not the plugin in %s: an upgrade does not replace it", p.At, p.Path,
+			c.node.LibDir)
 	}
 }
 
@@ -85,8 +96,10 @@ func (c *checker) checkOtherLines(conf node.SlurmConf) {
 		c.warn("plugstack", "write required, optional or include, and a path", "%s: Slurm ignores this line", line)
 	}
 	for _, p := range conf.Plugstack {
-		if p.Required && filepath.Base(p.Path) != contract.Plugin && filepath.IsAbs(p.Path) && !rootpath.Exists(p.Path) {
-			c.fail("plugstack", "install it, or remove its line", "%s: required plugin %s does not exist: srun, sbatch and slurmd cannot start", p.At, p.Path)
+		if p.Required && filepath.Base(p.Path) != contract.Plugin && filepath.IsAbs(p.Path) &&
+			!rootpath.Exists(p.Path) {
+			c.fail("plugstack", "install it, or remove its line",
+				"%s: required plugin %s does not exist: srun, sbatch and slurmd cannot start", p.At, p.Path)
 		}
 	}
 }
@@ -98,9 +111,11 @@ func (c *checker) checkArguments(p *node.SpankPlugin) {
 		name, value, _ := strings.Cut(word, "=")
 		switch {
 		case name != "config" && name != "state" || !strings.Contains(word, "="):
-			c.fail("plugstack", "supported arguments: config=FILE and state=DIR", "%s: unknown argument %q of %s: every job step fails", p.At, word, contract.Plugin)
+			c.fail("plugstack", "supported arguments: config=FILE and state=DIR",
+				"%s: unknown argument %q of %s: every job step fails", p.At, word, contract.Plugin)
 		case !filepath.IsAbs(value):
-			c.fail("plugstack", "write an absolute path", "%s: argument %q is not an absolute path: every job step fails", p.At, word)
+			c.fail("plugstack", "write an absolute path",
+				"%s: argument %q is not an absolute path: every job step fails", p.At, word)
 		}
 	}
 	config := p.Argument("config", contract.DefaultConfig, c.node.Name)
@@ -115,7 +130,8 @@ func (c *checker) checkArguments(p *node.SpankPlugin) {
 		{"state", p.Argument("state", contract.DefaultState, c.node.Name), c.node.State},
 	} {
 		if used.value != used.here {
-			c.warn("plugstack", "ignore this if you check a file before you install it; otherwise run gojail with --"+used.name+"="+used.value+", or correct plugstack.conf",
+			c.warn("plugstack", "ignore this if you check a file before you install it; otherwise run gojail with --"+
+				used.name+"="+used.value+", or correct plugstack.conf",
 				"the plugin uses %s=%s, but this check uses %s", used.name, used.value, used.here)
 		}
 	}

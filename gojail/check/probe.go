@@ -23,8 +23,8 @@ type probe struct {
 	err    error
 }
 
-// startProbe starts a probe of a path on mount m, or on none (nil), in a goroutine of its own: a system call on silent storage
-// never returns. leader is the probe that asks the server of m, or nil if this one does.
+// startProbe starts a probe of a path on mount m, or on none (nil), in a goroutine of its own: a system call on silent
+// storage never returns. leader is the probe that asks the server of m, or nil if this one does.
 func startProbe(table storage.Table, path string, m *storage.Mount, leader *probe) *probe {
 	p := &probe{path: path, walk: storage.NewWalk(table)}
 	if m != nil {
@@ -43,11 +43,13 @@ func startProbe(table storage.Table, path string, m *storage.Mount, leader *prob
 	return p
 }
 
-// identify returns the device and inode that the path leads to. The server of m, if that is not nil, is asked past the caches.
+// identify returns the device and inode that the path leads to. The server of m, if that is not nil, is asked past the
+// caches.
 //
-// It is asked for the root directory of its mount. With NFS these fresh attributes also verify the names in that directory
-// (nfs_lookup_revalidate in the kernel's fs/nfs/dir.c): the look-up of a jail's root that lies there makes no further request.
-// Directories between the two are asked for when they have expired in the node's caches, as for any program.
+// It is asked for the root directory of its mount. With NFS these fresh attributes also verify the names in that
+// directory (nfs_lookup_revalidate in the kernel's fs/nfs/dir.c): the look-up of a jail's root that lies there makes no
+// further request. Directories between the two are asked for when they have expired in the node's caches, as for any
+// program.
 func (p *probe) identify(m *storage.Mount) (string, error) {
 	var mountDevice deviceNumber
 	asked := false
@@ -60,8 +62,8 @@ func (p *probe) identify(m *storage.Mount) (string, error) {
 	if m == nil || err == nil && asked && device == mountDevice {
 		return id, err
 	}
-	// The path leads to another file system by a link or an automounter, or there is an error that the server may take back. A
-	// path, not a descriptor: after ESTALE the kernel looks it up again (retry_estale).
+	// The path leads to another file system by a link or an automounter, or there is an error that the server may take
+	// back. A path, not a descriptor: after ESTALE the kernel looks it up again (retry_estale).
 	id, _, err = identifyAt(unix.AT_FDCWD, p.path, unix.AT_NO_AUTOMOUNT|unix.AT_STATX_FORCE_SYNC)
 	return id, err
 }
@@ -110,5 +112,6 @@ func identifyAt(fd int, path string, flags int) (id string, device deviceNumber,
 	if err := unix.Statx(fd, path, flags, unix.STATX_BASIC_STATS, &st); err != nil {
 		return "", device, err
 	}
-	return fmt.Sprintf("device %d:%d inode %d", st.Dev_major, st.Dev_minor, st.Ino), deviceNumber{st.Dev_major, st.Dev_minor}, nil
+	return fmt.Sprintf("device %d:%d inode %d", st.Dev_major, st.Dev_minor, st.Ino),
+		deviceNumber{st.Dev_major, st.Dev_minor}, nil
 }

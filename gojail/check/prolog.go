@@ -19,7 +19,8 @@ import (
 // missing (slurmd_script in prep_script_slurmd.c).
 func (c *checker) checkProlog(conf node.SlurmConf) {
 	own := filepath.Join(c.node.LibDir, contract.Prolog)
-	remedy := "add Prolog=" + own + " to slurm.conf, once all nodes have it; up to 22.05, where there is a Prolog already, run it at the start of that"
+	remedy := "add Prolog=" + own + " to slurm.conf, once all nodes have it; up to 22.05, where there is a Prolog " +
+		"already, run it at the start of that"
 	patterns := ""
 	if !c.checkScripts(conf, own) {
 		return
@@ -36,7 +37,8 @@ func (c *checker) checkProlog(conf node.SlurmConf) {
 			switch {
 			case !runs:
 			case ignores:
-				c.warn("prolog", "write there: "+own+" || exit 1", "%s runs %s and ignores its exit status: on a node that does not load the plugin, jobs run outside their jail", file, contract.Prolog)
+				c.warn("prolog", "write there: "+own+" || exit 1", "%s runs %s and ignores its exit status: on a "+
+					"node that does not load the plugin, jobs run outside their jail", file, contract.Prolog)
 				return
 			case strings.ContainsAny(value, "*?["):
 				patterns = value
@@ -47,14 +49,16 @@ func (c *checker) checkProlog(conf node.SlurmConf) {
 		}
 	}
 	if patterns != "" {
-		c.warn("prolog", remedy, "Prolog=%s matches gojail's Prolog on this node; on a node without that file it does not, and jobs run outside their jail", patterns)
+		c.warn("prolog", remedy, "Prolog=%s matches gojail's Prolog on this node; on a node without that file it "+
+			"does not, and jobs run outside their jail", patterns)
 		return
 	}
-	c.warn("prolog", remedy, "slurm.conf does not name gojail's Prolog: on a node that does not load the plugin, jobs run outside their jail")
+	c.warn("prolog", remedy, "slurm.conf does not name gojail's Prolog: on a node that does not load the plugin, "+
+		"jobs run outside their jail")
 }
 
-// checkScripts reports a Prolog or Epilog that slurmd cannot run, for which it fails each job and drains the node. It reports whether slurmd can
-// run the Prologs. own is the path of gojail's.
+// checkScripts reports a Prolog or Epilog that slurmd cannot run, for which it fails each job and drains the node. It
+// reports whether slurmd can run the Prologs. own is the path of gojail's.
 func (c *checker) checkScripts(conf node.SlurmConf, own string) bool {
 	good := true
 	for _, value := range conf.Prologs {
@@ -69,7 +73,8 @@ func (c *checker) checkScripts(conf node.SlurmConf, own string) bool {
 	}
 	if value := conf.Values["epilog"]; value != "" {
 		if lack := findScriptsLack(conf, value); lack != "" {
-			c.fail("epilog", "correct Epilog= in slurm.conf, or put the script there on each node", "Epilog=%s %s: the end of each job drains this node", value, lack)
+			c.fail("epilog", "correct Epilog= in slurm.conf, or put the script there on each node",
+				"Epilog=%s %s: the end of each job drains this node", value, lack)
 		}
 	}
 	return good
@@ -93,7 +98,8 @@ var (
 	// prologCall is gojail's Prolog as a word of a command.
 	prologCall = regexp.MustCompile(`/` + regexp.QuoteMeta(contract.Prolog) + `(["'\s;&|)]|$)`)
 	// bareCall is a command of a shell that is nothing else, and what makes its exit status 0 for sure.
-	bareCall = regexp.MustCompile(`^["']?[^\s"']*/` + regexp.QuoteMeta(contract.Prolog) + `["']?\s*(\|\|\s*true|\|\|\s*:|&|;)?$`)
+	bareCall = regexp.MustCompile(`^["']?[^\s"']*/` + regexp.QuoteMeta(contract.Prolog) +
+		`["']?\s*(\|\|\s*true|\|\|\s*:|&|;)?$`)
 	// shellLine is the first line of a script of a shell, with its options.
 	shellLine = regexp.MustCompile(`^#!.*\b(?:ba|da|k|z)?sh(?:\s+(-\S*))?\s*$`)
 	// errorExit has a shell end where a command fails.
@@ -102,8 +108,8 @@ var (
 	blockEnd = regexp.MustCompile(`^(fi|done|esac|\}|;;)$`)
 )
 
-// runsProlog reports whether a Prolog is gojail's, or a script that runs it: one that only has it in a comment does not. ignores
-// is true where that is a shell's, and goes on whatever the exit status is.
+// runsProlog reports whether a Prolog is gojail's, or a script that runs it: one that only has it in a comment does
+// not. ignores is true where that is a shell's, and goes on whatever the exit status is.
 func runsProlog(path string) (runs, ignores bool) {
 	if real, err := filepath.EvalSymlinks(path); err == nil && filepath.Base(real) == contract.Prolog {
 		return true, false
@@ -137,8 +143,8 @@ func splitCommands(script string) []string {
 	return commands
 }
 
-// ignoresProlog reports whether a shell goes on for sure after gojail's Prolog has failed. exits is whether it ends where a
-// command fails. Whatever is more than a line of its own counts as a test of the exit status.
+// ignoresProlog reports whether a shell goes on for sure after gojail's Prolog has failed. exits is whether it ends
+// where a command fails. Whatever is more than a line of its own counts as a test of the exit status.
 func ignoresProlog(commands []string, exits bool) bool {
 	for i, command := range commands {
 		exits = exits || errorExit.MatchString(command)

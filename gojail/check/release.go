@@ -26,10 +26,13 @@ func (c *checker) checkRelease(plugin string, conf node.SlurmConf) {
 	path, release := findNodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(c.config).Dirs))
 	switch {
 	case path == "":
-		c.warn("plugstack", "set PluginDir in slurm.conf", "cannot find Slurm's plugins, so its release is unknown; gojail was built for %s", built)
+		c.warn("plugstack", "set PluginDir in slurm.conf",
+			"cannot find Slurm's plugins, so its release is unknown; gojail was built for %s", built)
 	case built>>8 != release>>8:
-		c.fail("plugstack", "build gojail with the headers of this node's Slurm (libslurm-dev, slurm-smd-dev or slurm-devel), and install it",
-			"%s was built for Slurm %s, and this node has %s (%s): srun, sbatch and slurmd refuse it", plugin, built, release, path)
+		c.fail("plugstack", "build gojail with the headers of this node's Slurm (libslurm-dev, slurm-smd-dev or "+
+			"slurm-devel), and install it",
+			"%s was built for Slurm %s, and this node has %s (%s): srun, sbatch and slurmd refuse it", plugin, built,
+			release, path)
 	default:
 		c.checkOrder(plugin, conf, release)
 		c.ok("plugstack", "gojail %s, built for Slurm %s, this node has %s", readGojailVersion(plugin), built, release)

@@ -32,7 +32,8 @@ func (c *checker) checkSessions(conf node.SlurmConf) {
 	login := c.config.Login.Here
 	if !forced && !c.config.Session.Configured && !login {
 		if adopts {
-			c.warn("sessions", "let them start with gojail-session (docs/sessions.md), or tell users that srun --overlap --jobid=JOB --jail=NAME --pty bash "+
+			c.warn("sessions", "let them start with gojail-session (docs/sessions.md), or tell users that srun "+
+				"--overlap --jobid=JOB --jail=NAME --pty bash "+
 				"starts a shell in the jail of their job",
 				"pam_slurm_adopt: an ssh session runs in its job's cgroup, but outside the jail")
 		}
@@ -46,7 +47,8 @@ func (c *checker) checkSessions(conf node.SlurmConf) {
 	c.checkSchedulers()
 	if i := slices.IndexFunc(pam, func(r pamRule) bool { return strings.Contains(r.args, "user_readenv=1") }); i >= 0 {
 		c.fail("sessions", "remove user_readenv=1 from "+pam[i].file,
-			"PAM gives sshd's programs on the node the variables of ~/.pam_environment, LD_PRELOAD for xauth of ssh -X for instance")
+			"PAM gives sshd's programs on the node the variables of ~/.pam_environment, LD_PRELOAD for xauth of ssh "+
+				"-X for instance")
 	}
 	if !login {
 		c.checkAdoption(conf, pam)
@@ -63,7 +65,8 @@ func (c *checker) checkSessions(conf node.SlurmConf) {
 	}
 	if len(others) > 0 {
 		c.warn("sessions", "make "+filepath.Join(c.node.LibDir, contract.Session)+" their login shell on this node",
-			"sshd starts the login shell of %s on the node, where it reads their start-up files before they are in the jail", summarize(others, "users"))
+			"sshd starts the login shell of %s on the node, where it reads their start-up files before they are in "+
+				"the jail", summarize(others, "users"))
 	}
 }
 
@@ -86,7 +89,8 @@ func (c *checker) findLoginShells() (user string, others []string) {
 		}
 		uid, err := strconv.Atoi(fields[2])
 		shell := filepath.Base(fields[6])
-		if err != nil || uid < firstUID || uid >= 65534 || slices.Contains([]string{"nologin", "false", "sync"}, shell) {
+		if err != nil || uid < firstUID || uid >= 65534 || slices.Contains([]string{"nologin", "false", "sync"},
+			shell) {
 			continue
 		}
 		user = fields[0]
@@ -108,17 +112,22 @@ func (c *checker) checkSessionProgram() {
 	}
 	switch err := trusted.Parents(path); {
 	case st.Uid != 0 || st.Mode&0o022 != 0 || st.Mode&unix.S_ISUID == 0:
-		c.fail("sessions", fmt.Sprintf("run: chown root %s; chmod 4755 %s", path, path), "%s is not set-user-ID root: every session is refused", path)
+		c.fail("sessions", fmt.Sprintf("run: chown root %s; chmod 4755 %s", path, path),
+			"%s is not set-user-ID root: every session is refused", path)
 	case err != nil:
 		c.fail("sessions", "let only root write there", "%v: every session is refused", err)
 	case unix.Statfs(path, &fs) == nil && fs.Flags&unix.ST_NOSUID != 0:
-		c.fail("sessions", "install it elsewhere, or mount that without nosuid", "%s is on a file system with nosuid: every session is refused", path)
+		c.fail("sessions", "install it elsewhere, or mount that without nosuid",
+			"%s is on a file system with nosuid: every session is refused", path)
 	}
 	if slices.Contains(node.ConfLines(c.node.path("/etc/shells")), path) {
-		c.warn("sessions", "remove it from /etc/shells", "/etc/shells lists %s: with su -s and chsh users choose another shell on the node", path)
+		c.warn("sessions", "remove it from /etc/shells",
+			"/etc/shells lists %s: with su -s and chsh users choose another shell on the node", path)
 	}
-	if info, err := os.Lstat(contract.SessionConfig); err == nil && (!info.Mode().IsRegular() || trusted.Parents(contract.SessionConfig) != nil) {
-		c.fail("sessions", "replace it by a regular file of root, mode 0644", "%s is not a file that only root can change: every session is refused", contract.SessionConfig)
+	if info, err := os.Lstat(contract.SessionConfig); err == nil &&
+		(!info.Mode().IsRegular() || trusted.Parents(contract.SessionConfig) != nil) {
+		c.fail("sessions", "replace it by a regular file of root, mode 0644",
+			"%s is not a file that only root can change: every session is refused", contract.SessionConfig)
 	}
 }
 
@@ -133,7 +142,8 @@ func (c *checker) checkLogin() {
 	c.ok("sessions", "a login node: sessions are in %s", strings.Join(names, ", "))
 	for _, name := range names {
 		if j := c.config.Jails[name]; j != nil && !j.Slurm {
-			c.warn("sessions", fmt.Sprintf("write slurm = true in [jail.%s]", name), "jail %s: users cannot start jobs from sessions on this login node", name)
+			c.warn("sessions", fmt.Sprintf("write slurm = true in [jail.%s]", name),
+				"jail %s: users cannot start jobs from sessions on this login node", name)
 		}
 	}
 }

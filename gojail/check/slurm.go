@@ -23,7 +23,9 @@ import (
 func (c *checker) checkSlurm() {
 	cfg := c.config
 	if path := filepath.Join(cfg.Slurm.Conf, "slurm.conf"); !rootpath.Exists(path) {
-		c.fail("slurm", "correct the directory of slurm.conf, conf = in [slurm]; if slurmctld sends the file, start slurmd first", "%s does not exist", path)
+		c.fail("slurm",
+			"correct the directory of slurm.conf, conf = in [slurm]; if slurmctld sends the file, start slurmd first",
+			"%s does not exist", path)
 		return
 	}
 	conf := c.readSlurmdsConf()
@@ -34,7 +36,8 @@ func (c *checker) checkSlurm() {
 	if c.hasSlurmJail() {
 		c.checkMunge(conf)
 		if commands, dir := node.FindCommands(cfg); len(commands) == 0 {
-			c.warn("slurm", `install them, or add their directory to host = in [slurm] ("/opt/slurm" for /opt/slurm/bin)`,
+			c.warn("slurm",
+				`install them, or add their directory to host = in [slurm] ("/opt/slurm" for /opt/slurm/bin)`,
 				"no srun on this node: jails will have no Slurm commands")
 		} else {
 			c.ok("slurm", "%d Slurm commands in %s", len(commands), dir)
@@ -80,13 +83,15 @@ func (c *checker) checkSpool(conf node.SlurmConf) {
 	host, _, _ := strings.Cut(node.HostName(), ".")
 	want := filepath.Clean(strings.NewReplacer("%n", c.config.Node, "%h", host).Replace(given))
 	if want != c.config.Slurm.Spool {
-		c.fail("spool", "remove spool = from [slurm], or make it equal; otherwise batch jobs fail", "%s here, but SlurmdSpoolDir is %s",
+		c.fail("spool", "remove spool = from [slurm], or make it equal; otherwise batch jobs fail",
+			"%s here, but SlurmdSpoolDir is %s",
 			c.config.Slurm.Spool, want)
 		return
 	}
 	// SlurmUser tells slurmd what to run as which user, so owning the directory gives it no more rights.
 	if err := trusted.ParentsOf(want, c.findSlurmUID(conf)); err != nil {
-		c.warn("spool", "", "a user who can replace SlurmdSpoolDir chooses the scripts that root's batch jobs run: %v", err)
+		c.warn("spool", "", "a user who can replace SlurmdSpoolDir chooses the scripts that root's batch jobs run: %v",
+			err)
 		return
 	}
 	c.ok("spool", "%s, as in slurm.conf", want)
@@ -114,7 +119,8 @@ func findPasswdUID(path, name string) (uint32, bool) {
 	return 0, false
 }
 
-// sackSocket is the name of the socket with which slurmd serves Slurm's commands where AuthType is auth/slurm (sackd(8)).
+// sackSocket is the name of the socket with which slurmd serves Slurm's commands where AuthType is auth/slurm
+// (sackd(8)).
 const sackSocket = "sack.socket"
 
 // checkMunge warns if munge's socket, or slurmd's in its place, is missing, which does not fail a launch
@@ -127,7 +133,8 @@ func (c *checker) checkMunge(conf node.SlurmConf) {
 	switch auth := conf.Values["authtype"]; {
 	case auth == "auth/slurm" && (missing || filepath.Base(path) != sackSocket):
 		c.warn("munge", "write munge = \"/run/slurm/"+sackSocket+"\" in [slurm], or slurm = false in the jails",
-			"AuthType=auth/slurm, and %s is not slurmd's socket: srun and other commands of Slurm do not work inside a jail", path)
+			"AuthType=auth/slurm, and %s is not slurmd's socket: srun and other commands of Slurm do not work inside "+
+				"a jail", path)
 	case auth != "" && auth != "auth/munge" && auth != "auth/slurm":
 	case missing:
 		c.warn("munge", "start munged, correct munge = in [slurm], or write slurm = false in the jails",
@@ -151,11 +158,13 @@ func (c *checker) checkLatency(conf node.SlurmConf, slurmds []int) {
 	if len(slurmds) == 0 || slices.ContainsFunc(slurmds, hasHwlocPath) {
 		return
 	}
-	c.warn("latency", "set HWLOC_PLUGINS_PATH=/nonexistent in slurmd's environment, or remove the package (Debian: libhwloc-plugins)",
+	c.warn("latency", "set HWLOC_PLUGINS_PATH=/nonexistent in slurmd's environment, or remove the package (Debian: "+
+		"libhwloc-plugins)",
 		"slurmstepd loads the hwloc plugins of %s in each launch, which takes about 3.5 ms", filepath.Dir(plugins[0]))
 }
 
-// hasExternStep reports whether each job has the step into which pam_slurm_adopt puts sessions (PrologFlags of slurm.conf(5)).
+// hasExternStep reports whether each job has the step into which pam_slurm_adopt puts sessions (PrologFlags of
+// slurm.conf(5)).
 func hasExternStep(conf node.SlurmConf) bool {
 	return slices.ContainsFunc(strings.Split(strings.ToLower(conf.Values["prologflags"]), ","), func(flag string) bool {
 		flag = strings.TrimSpace(flag)
@@ -166,7 +175,8 @@ func hasExternStep(conf node.SlurmConf) bool {
 // hasHwlocPath reports whether a process has HWLOC_PLUGINS_PATH in its environment.
 func hasHwlocPath(pid int) bool {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	return bytes.HasPrefix(text, []byte("HWLOC_PLUGINS_PATH=")) || bytes.Contains(text, []byte("\x00HWLOC_PLUGINS_PATH="))
+	return bytes.HasPrefix(text, []byte("HWLOC_PLUGINS_PATH=")) ||
+		bytes.Contains(text, []byte("\x00HWLOC_PLUGINS_PATH="))
 }
 
 // findProcesses returns the pids of root's processes with that name (/proc/PID/comm). A user's process
@@ -174,5 +184,8 @@ func hasHwlocPath(pid int) bool {
 // environment hangs.
 func findProcesses(name string) []int {
 	pids, _ := procfs.ListNumbers("/proc")
-	return slices.DeleteFunc(pids, func(pid int) bool { return procfs.ReadName("/proc", pid) != name || !procfs.IsRoots(pid) })
+	return slices.DeleteFunc(pids, func(pid int) bool {
+		return procfs.ReadName("/proc", pid) != name ||
+			!procfs.IsRoots(pid)
+	})
 }

@@ -28,8 +28,9 @@ const (
 	scratchReserve = 1 << 30 // bytes; a smaller file system is full below one percent
 	filesReserve   = 100
 	nobody         = 65534
-	trashPatience  = 30 * time.Minute // the limit of a process that empties the trash (CLEAN_MS of spank/common/clean.h)
-	removalMost    = 12 * time.Hour   // the removal of as many files as one job may leave
+	// the limit of a process that empties the trash (CLEAN_MS of spank/common/clean.h)
+	trashPatience = 30 * time.Minute
+	removalMost   = 12 * time.Hour // the removal of as many files as one job may leave
 )
 
 // checkScratch checks the directory that holds every job's /tmp.
@@ -60,7 +61,8 @@ func (c *checker) checkScratch() {
 	}
 	var fs unix.Statfs_t
 	if unix.Statfs(dir, &fs) == nil && fs.Flags&unix.ST_NOEXEC != 0 && c.usesScratch() {
-		c.warn("scratch", "mount that file system with exec", "%s is on a file system that is mounted noexec: jobs cannot execute programs in their /tmp", dir)
+		c.warn("scratch", "mount that file system with exec",
+			"%s is on a file system that is mounted noexec: jobs cannot execute programs in their /tmp", dir)
 	}
 	if oldest := sandbox.FindOldestTrash(c.config.Scratch); !oldest.IsZero() && time.Since(oldest) > trashPatience {
 		trash := filepath.Join(c.config.Scratch, contract.JobsDir, contract.TrashDir)

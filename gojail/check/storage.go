@@ -44,9 +44,11 @@ func (c *checker) checkStorage(j *config.Jail) {
 	latency := storage.MeasureLatency(root, latencyCount, latencyTime)
 	facts := []string{
 		strings.Join(append([]string{"storage " + m.String() + " on " + m.Point}, m.TellingOptions()...), ", "),
-		describeAnswer(storage.SquashesRoot(root), "root is squashed", "root is not squashed", "root squashing unknown: no file there is readable by root only"),
+		describeAnswer(storage.SquashesRoot(root), "root is squashed", "root is not squashed",
+			"root squashing unknown: no file there is readable by root only"),
 		c.describeIDMaps(root),
-		describeAnswer(storage.HasXattrs(root, "security.capability"), "file capabilities", "no file capabilities (ping)", "file capabilities unknown"),
+		describeAnswer(storage.HasXattrs(root, "security.capability"), "file capabilities",
+			"no file capabilities (ping)", "file capabilities unknown"),
 		describeAnswer(storage.HasXattrs(root, "user.gojail"), "user xattrs", "no user xattrs", "user xattrs unknown"),
 		describeAnswer(latency.TellsTypes, "d_type", "no d_type", "d_type unknown"),
 		describeLatency(latency),
@@ -56,7 +58,8 @@ func (c *checker) checkStorage(j *config.Jail) {
 	c.checkExec(j, m)
 	if latency.Median >= latencySlow {
 		c.warn("jail "+j.Name, "check the load of the server, and the network to it",
-			"storage %s is slow: %v for an lstat (median of %d); a first job on a node waits for some hundred of them", m, latency.Median.Round(time.Microsecond), latency.Count)
+			"storage %s is slow: %v for an lstat (median of %d); a first job on a node waits for some hundred of them",
+			m, latency.Median.Round(time.Microsecond), latency.Count)
 	}
 }
 
@@ -72,7 +75,8 @@ func (c *checker) checkStorageOfImage(j *config.Jail) {
 		c.warn("jail "+j.Name, "", "cannot determine the mount of %s: %v", j.Root, err)
 		return
 	}
-	c.ok("jail "+j.Name, "image on %s", strings.Join(append([]string{"storage " + m.String() + " on " + m.Point}, m.TellingOptions()...), ", "))
+	c.ok("jail "+j.Name, "image on %s",
+		strings.Join(append([]string{"storage " + m.String() + " on " + m.Point}, m.TellingOptions()...), ", "))
 	c.checkOptions(j, m)
 }
 
@@ -84,7 +88,8 @@ func describeLatency(l storage.Latency) string {
 	if l.Count == 0 {
 		return "latency unknown"
 	}
-	return fmt.Sprintf("%d lstat in %v, median %v", l.Count, l.Total.Round(10*time.Microsecond), l.Median.Round(100*time.Nanosecond))
+	return fmt.Sprintf("%d lstat in %v, median %v", l.Count, l.Total.Round(10*time.Microsecond),
+		l.Median.Round(100*time.Nanosecond))
 }
 
 // describeIDMaps says whether mounts of an open root can be id-mapped, as --jail-root=range needs them.
@@ -105,21 +110,24 @@ func (c *checker) describeIDMaps(root int) string {
 func (c *checker) checkOptions(j *config.Jail, m *storage.Mount) {
 	for _, option := range []string{"soft", "softerr"} {
 		if m.Has(option) {
-			c.warn("jail "+j.Name, "mount it with hard, nfs(5)", "storage %s is mounted %s: while the server is away, programs and writes of jobs fail with an I/O error", m, option)
+			c.warn("jail "+j.Name, "mount it with hard, nfs(5)", "storage %s is mounted %s: while the server is "+
+				"away, programs and writes of jobs fail with an I/O error", m, option)
 		}
 	}
 	cache, _ := m.Value("lookupcache")
 	seconds, hasMax := m.Value("acdirmax")
 	switch {
 	case m.Has("noac"), hasMax && seconds == "0":
-		c.warn("jail "+j.Name, "mount it without noac and actimeo=0, nfs(5)", "storage %s caches no attributes (noac): each open of a file asks the server", m)
+		c.warn("jail "+j.Name, "mount it without noac and actimeo=0, nfs(5)",
+			"storage %s caches no attributes (noac): each open of a file asks the server", m)
 	case cache == "none":
-		c.warn("jail "+j.Name, "mount it without lookupcache=none, nfs(5)", "storage %s caches no names (lookupcache=none): each open of a file asks the server", m)
+		c.warn("jail "+j.Name, "mount it without lookupcache=none, nfs(5)",
+			"storage %s caches no names (lookupcache=none): each open of a file asks the server", m)
 	}
 }
 
-// checkExec reports a tree from which no program can be executed, unless the programs of its jail come from elsewhere. Where
-// an image file lies does not matter: its mount has options of its own.
+// checkExec reports a tree from which no program can be executed, unless the programs of its jail come from elsewhere.
+// Where an image file lies does not matter: its mount has options of its own.
 func (c *checker) checkExec(j *config.Jail, m *storage.Mount) {
 	mounted := slices.Clone(j.Host)
 	for _, one := range j.Mounts {

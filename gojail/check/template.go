@@ -30,10 +30,12 @@ func (c *checker) checkTemplate(j *config.Jail, root *probe) {
 	switch {
 	case err != nil:
 		c.report(Finding{Level: Warn, Subject: "jail " + j.Name, Alert: true, Remedy: remedy + j.Name,
-			Found: "the root of its template on this node is gone from the storage: " + err.Error() + "; " + j.Root + " leads to " + root.id})
+			Found: "the root of its template on this node is gone from the storage: " + err.Error() + "; " + j.Root +
+				" leads to " + root.id})
 	case id != "" && id != root.id:
 		c.report(Finding{Level: Warn, Subject: "jail " + j.Name, Alert: true, Remedy: remedy + j.Name,
-			Found: "its template on this node has another root, " + id + ", than " + j.Root + ", which leads to " + root.id})
+			Found: "its template on this node has another root, " + id + ", than " + j.Root + ", which leads to " +
+				root.id})
 	}
 }
 

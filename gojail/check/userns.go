@@ -23,7 +23,8 @@ var usernsSettings = []struct {
 	{"kernel/apparmor_restrict_unprivileged_userns", "1", "0", true}, // Ubuntu
 }
 
-// findUsernsRefusal returns a sysctl(8) argument that permits user namespaces to root, or to users, where a setting below dir refuses them; else "".
+// findUsernsRefusal returns a sysctl(8) argument that permits user namespaces to root, or to users, where a setting
+// below dir refuses them; else "".
 func findUsernsRefusal(dir string, users bool) string {
 	for _, s := range usernsSettings {
 		text, err := os.ReadFile(filepath.Join(dir, s.path))
@@ -40,6 +41,7 @@ func (c *checker) checkContainers(subject string, j *config.Jail) {
 		return
 	}
 	if argument := findUsernsRefusal(sysctlDir, true); argument != "" {
-		c.warn(subject, "sysctl -w "+argument, `seccomp = "containers": this node does not permit user namespaces to users, and containers in the jail fail`)
+		c.warn(subject, "sysctl -w "+argument, `seccomp = "containers": this node does not permit user namespaces to `+
+			`users, and containers in the jail fail`)
 	}
 }

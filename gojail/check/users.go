@@ -17,8 +17,9 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// asUser calls try with the file access of a user who owns nothing and is in no group: root may open what no job's user can. The kernel, and
-// the server of the storage, decide. It takes the rights of one thread, which ends with the call (setfsuid(2), credentials(7)).
+// asUser calls try with the file access of a user who owns nothing and is in no group: root may open what no job's user
+// can. The kernel, and the server of the storage, decide. It takes the rights of one thread, which ends with the call
+// (setfsuid(2), credentials(7)).
 func asUser(try func() error) error {
 	done := make(chan error)
 	go func() {
@@ -40,9 +41,9 @@ func asUser(try func() error) error {
 	return <-done
 }
 
-// findClosed returns the paths in a root whose modes are why a user may not execute the last of them, and whether one of them
-// admits nobody but root. Storage may refuse for another reason, such as a user without a ticket (sec=krb5, nfs(5)), which
-// says nothing about users who have one: then there are none.
+// findClosed returns the paths in a root whose modes are why a user may not execute the last of them, and whether one
+// of them admits nobody but root. Storage may refuse for another reason, such as a user without a ticket (sec=krb5,
+// nfs(5)), which says nothing about users who have one: then there are none.
 func findClosed(root int, paths ...string) (closed []string, toAll bool) {
 	err := asUser(func() error {
 		fd, err := rootpath.OpenBeneath(root, paths[len(paths)-1], rootpath.InRoot)
@@ -91,7 +92,8 @@ func (c *checker) checkForUsers(j *config.Jail, root int, isMounted func(path st
 // forAll begins the remedy for what a group or an ACL may keep from others on purpose.
 const forAll = "if all users are to use the jail, "
 
-// reportClosedRoot reports a jail's root that users may not enter. The root may admit all users of the jail, unless toAll.
+// reportClosedRoot reports a jail's root that users may not enter. The root may admit all users of the jail, unless
+// toAll.
 func (c *checker) reportClosedRoot(j *config.Jail, root int, toAll bool) {
 	var st unix.Stat_t
 	if err := unix.Fstat(root, &st); err != nil {
@@ -99,11 +101,13 @@ func (c *checker) reportClosedRoot(j *config.Jail, root int, toAll bool) {
 	}
 	subject, remedy := "jail "+j.Name, describeOpening(root, j.Root, "chmod 755 "+j.Root)
 	if !toAll {
-		c.warn(subject, forAll+remedy, "%s has mode %04o: each job of a user whom neither the group %d nor an ACL admits fails",
+		c.warn(subject, forAll+remedy,
+			"%s has mode %04o: each job of a user whom neither the group %d nor an ACL admits fails",
 			j.Root, st.Mode&0o7777, st.Gid)
 		return
 	}
-	c.failIn(st.Uid != 0 || c.isRootContent(j) || isContent(j, "/"), subject, remedy, "%s has mode %04o: users may not enter it, only root may, and each job of a user fails",
+	c.failIn(st.Uid != 0 || c.isRootContent(j) || isContent(j, "/"), subject, remedy,
+		"%s has mode %04o: users may not enter it, only root may, and each job of a user fails",
 		j.Root, st.Mode&0o7777)
 }
 
@@ -120,8 +124,8 @@ func (c *checker) reportClosedShell(j *config.Jail, root int, closed []string, t
 		"%s: users may not execute /bin/sh of the jail, only root may: every batch script of a user fails", j.Root)
 }
 
-// resolveInRoot returns the paths of the node that paths of a root lead to, as words of a shell. A link in the root, which may
-// be a user's, leads elsewhere outside of it: chmod of ROOT/bin/sh would change a file of the node.
+// resolveInRoot returns the paths of the node that paths of a root lead to, as words of a shell. A link in the root,
+// which may be a user's, leads elsewhere outside of it: chmod of ROOT/bin/sh would change a file of the node.
 func resolveInRoot(root int, paths []string) string {
 	var words []string
 	for _, path := range paths {
@@ -167,15 +171,17 @@ func (c *checker) checkSourceForUsers(j *config.Jail, m config.Mount) {
 	}
 }
 
-// checkPluginForUsers reports a file without which a user's srun and sbatch do not start: they read plugstack.conf, and load what it names, with
-// the user's rights.
+// checkPluginForUsers reports a file without which a user's srun and sbatch do not start: they read plugstack.conf, and
+// load what it names, with the user's rights.
 func (c *checker) checkPluginForUsers(conf node.SlurmConf, plugin string) {
 	closed := slices.DeleteFunc(append(slices.Clone(conf.Files), plugin), func(path string) bool {
 		return !errors.Is(asUser(func() error { return mayRead(path) }), unix.EACCES)
 	})
 	if len(closed) > 0 {
-		c.warn("plugstack", fmt.Sprintf("run: chmod a+r %s; and let users search the directories above (chmod a+x)", strings.Join(closed, " ")),
-			"users may not read %s: their srun and sbatch do not start on a host where that is so", strings.Join(closed, ", "))
+		c.warn("plugstack", fmt.Sprintf("run: chmod a+r %s; and let users search the directories above (chmod a+x)",
+			strings.Join(closed, " ")),
+			"users may not read %s: their srun and sbatch do not start on a host where that is so",
+			strings.Join(closed, ", "))
 	}
 }
 

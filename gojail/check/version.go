@@ -32,7 +32,8 @@ func (c *checker) checkVersion(j *config.Jail) bool {
 	switch {
 	case errors.Is(gone, fs.ErrNotExist):
 		f.Level, f.Alert = Warn, true
-		f.Found = "version " + f.Version + ", which its template on this node has, is gone from the store: jobs that have it lose files"
+		f.Found = "version " + f.Version +
+			", which its template on this node has, is gone from the store: jobs that have it lose files"
 		f.Remedy = "do not remove versions by hand; end these jobs, and run: gojail reload " + j.Name
 	case !f.Behind:
 		f.Found = "its template has version " + f.Version + ", the current one"

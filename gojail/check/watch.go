@@ -43,7 +43,8 @@ func Watch(n Node, before Memory, now time.Time, limit time.Duration, report fun
 	}
 	after.Config, after.Roots = c.config.Identity.String(), map[string]string{}
 	due := time.Unix(before.Due, 0)
-	all := before.Bad || before.Config != after.Config || !now.Before(due) || due.After(now.Add(watchAll)) // the clock was set back
+	// the clock was set back
+	all := before.Bad || before.Config != after.Config || !now.Before(due) || due.After(now.Add(watchAll))
 	r := c.checkJails(time.Until(end), func(j *config.Jail, root *probe) bool {
 		return all || root.err != nil || root.id != before.Roots[j.Name]
 	})

@@ -79,11 +79,12 @@ type LoginRule struct {
 
 // Jail is one [jail.NAME] table.
 type Jail struct {
-	Name       string
-	Root       string
-	Versions   string // name in the store whose current version is the root; "": the root is a path
-	Readonly   bool
-	Writable   string   // WritableTmpfs, WritableDisk: each job has changes to the root of its own there; "": it has none
+	Name     string
+	Root     string
+	Versions string // name in the store whose current version is the root; "": the root is a path
+	Readonly bool
+	// WritableTmpfs, WritableDisk: each job has changes to the root of its own there; "": it has none
+	Writable   string
 	WriteSize  int64    // bytes, of WritableTmpfs; 0: the kernel's limit of a tmpfs
 	Options    []string // mount options of the root
 	Users      []string // names or numbers; with Groups: both empty means everybody

@@ -35,8 +35,8 @@ var directories = []struct {
 	{"tmp", false, false, true}, // each job has its own
 }
 
-// The lists of the table's columns, without room behind the last entry: an append to one of them copies it, since several goroutines
-// read them. closedToUsers are paths.
+// The lists of the table's columns, without room behind the last entry: an append to one of them copies it, since
+// several goroutines read them. closedToUsers are paths.
 var HostDirs, SystemDirs, closedToUsers = listDirectories()
 
 func listDirectories() (host, system, closed []string) {
@@ -55,11 +55,12 @@ func listDirectories() (host, system, closed []string) {
 }
 
 // systemPaths are directories of /var that belong to programs of the system.
-var systemPaths = []string{"/var/backups", "/var/cache", "/var/crash", "/var/db", "/var/lib", "/var/local", "/var/lock", "/var/log",
+var systemPaths = []string{"/var/backups", "/var/cache", "/var/crash", "/var/db", "/var/lib", "/var/local", "/var/lock",
+	"/var/log",
 	"/var/mail", "/var/opt", "/var/run", "/var/spool"}
 
-// IsDataPath reports whether a directory of a jail, to which a symlink in its / leads, may hold users' data: as a directory in /
-// may by default, or below /var, for example /var/home.
+// IsDataPath reports whether a directory of a jail, to which a symlink in its / leads, may hold users' data: as a
+// directory in / may by default, or below /var, for example /var/home.
 func IsDataPath(path string) bool {
 	switch first := FirstName(path); {
 	case first == "var":
@@ -67,7 +68,8 @@ func IsDataPath(path string) bool {
 	case Under(path, "/usr/home"):
 		return true
 	default:
-		return !slices.Contains(SystemDirs, first) && first != "tmp" && first != "root" && !strings.HasPrefix(first, ".")
+		return !slices.Contains(SystemDirs, first) && first != "tmp" && first != "root" &&
+			!strings.HasPrefix(first, ".")
 	}
 }
 
@@ -88,11 +90,13 @@ func (s *source) parseWritable(j *Jail, f *fileJail) (err error) {
 		case j.Readonly:
 			return s.refuse(key("writable"), "contradicts readonly = true; remove one of them")
 		case slices.Contains(j.Isolation.JailRoot, "range"):
-			return s.refuse(key("writable"), `cannot be combined with "range" in jail_root: overlayfs does not map ids; remove one of them`)
+			return s.refuse(key("writable"),
+				`cannot be combined with "range" in jail_root: overlayfs does not map ids; remove one of them`)
 		}
 	}
 	if f.WriteSize != nil && j.Writable != WritableTmpfs {
-		return s.refuse(key("writable_size"), `requires writable = "tmpfs"; with "disk" tmp_size limits what a job writes to the root, too`)
+		return s.refuse(key("writable_size"),
+			`requires writable = "tmpfs"; with "disk" tmp_size limits what a job writes to the root, too`)
 	}
 	j.WriteSize, err = s.parseSize(f.WriteSize, key("writable_size")...)
 	return err

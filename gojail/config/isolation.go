@@ -63,8 +63,9 @@ func (s *source) parseIsolation(j *Jail, f *fileJail) error {
 	i := &j.Isolation
 	*i = Isolation{
 		Namespaces: f.Namespaces, HidePID: f.HidePID == nil || *f.HidePID,
-		Cgroups: CgroupsJob, Abstract: AbstractNode, NoNewPrivs: f.NoNewPrivs == nil || *f.NoNewPrivs, Capabilities: f.Capabilities,
-		Seccomp: SeccompDefault, JailRoot: f.JailRoot,
+		Cgroups: CgroupsJob, Abstract: AbstractNode, NoNewPrivs: f.NoNewPrivs == nil || *f.NoNewPrivs,
+		Capabilities: f.Capabilities,
+		Seccomp:      SeccompDefault, JailRoot: f.JailRoot,
 	}
 	if i.Namespaces == nil {
 		i.Namespaces = namespaceKinds
@@ -102,8 +103,9 @@ func (s *source) parseIsolation(j *Jail, f *fileJail) error {
 		return s.refuse(key("capabilities"), "%q includes all others: write it alone", AllCapabilities)
 	}
 	if slices.Contains(i.JailRoot, "range") && (!i.NoNewPrivs || !slices.Contains(j.Options, "nosuid")) {
-		return s.refuse(key("jail_root"), `"range" requires no_new_privs = true and "nosuid" among the options: root of the jail could create `+
-			`a set-user-ID file that gives others the node's root`)
+		return s.refuse(key("jail_root"),
+			`"range" requires no_new_privs = true and "nosuid" among the options: root of the jail could create `+
+				`a set-user-ID file that gives others the node's root`)
 	}
 	if !slices.Contains([]string{SeccompDefault, SeccompContainers, None}, i.Seccomp) {
 		if err := rootpath.CheckClean(i.Seccomp); err != nil {
@@ -149,7 +151,10 @@ func (i *Isolation) Bounding() uint64 {
 // Words returns the words of the site file's line "isolate" (docs/state.md).
 func (i *Isolation) Words() string {
 	words := slices.Clone(i.Namespaces)
-	slices.SortFunc(words, func(a, b string) int { return slices.Index(namespaceKinds, a) - slices.Index(namespaceKinds, b) })
+	slices.SortFunc(words, func(a, b string) int {
+		return slices.Index(namespaceKinds, a) - slices.Index(namespaceKinds,
+			b)
+	})
 	if i.Cgroups == CgroupsJob {
 		words = append(words, "cgroup")
 	}

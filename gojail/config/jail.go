@@ -72,7 +72,8 @@ func (s *source) parseJail(name string, f *fileJail, store string) (*Jail, error
 	j := &Jail{
 		Name: name, Root: *f.Root, Readonly: f.Readonly, Options: f.Options,
 		Users: f.Users, Groups: f.Groups, Slurm: f.Slurm == nil || *f.Slurm, Tmp: TmpDisk,
-		Data: f.Data, Host: f.Host, Identity: f.Identity == nil || *f.Identity, Local: f.Local, Devices: f.Devices, CDI: f.CDI,
+		Data: f.Data, Host: f.Host, Identity: f.Identity == nil || *f.Identity, Local: f.Local, Devices: f.Devices,
+		CDI:    f.CDI,
 		Mounts: f.Mounts, UserMounts: f.UserMounts,
 	}
 	var errs []error
@@ -81,18 +82,22 @@ func (s *source) parseJail(name string, f *fileJail, store string) (*Jail, error
 		j.Options = []string{"nosuid", "nodev"}
 	}
 	if bad := findUnknownWord(j.Options, rootOptions); bad != "" {
-		errs = append(errs, s.refuse(key("options"), "unknown mount option %q; known: %s", bad, strings.Join(rootOptions, " ")))
+		errs = append(errs, s.refuse(key("options"), "unknown mount option %q; known: %s", bad,
+			strings.Join(rootOptions, " ")))
 	}
 	if j.Host == nil {
 		j.Host = []string{"/etc/resolv.conf", "/etc/hosts"}
 	}
 	if f.Network != nil {
 		if j.Network = *f.Network; !contract.IsName(j.Network) {
-			errs = append(errs, s.refuse(key("network"), "%q is not a label of rails; write one from network.toml, or \"none\"", j.Network))
+			errs = append(errs,
+				s.refuse(key("network"), "%q is not a label of rails; write one from network.toml, or \"none\"",
+					j.Network))
 		}
 	}
 	errs = append(errs, s.parseSizes(j, f), s.parseIsolation(j, f), s.parseWritable(j, f))
-	errs = append(errs, s.checkPaths(j.Host, key("host")...), s.checkPaths(j.Local, key("local")...), s.checkPaths(j.Data, key("data")...))
+	errs = append(errs, s.checkPaths(j.Host, key("host")...), s.checkPaths(j.Local, key("local")...),
+		s.checkPaths(j.Data, key("data")...))
 	for last, list := range map[string][]string{"users": j.Users, "groups": j.Groups} {
 		if i := slices.IndexFunc(list, IsBadAccount); i >= 0 {
 			errs = append(errs, s.refuse(key(last), "%q is not a name or a number", list[i]))
@@ -104,7 +109,10 @@ func (s *source) parseJail(name string, f *fileJail, store string) (*Jail, error
 
 // IsBadAccount reports whether a word cannot be the name or number of a user or group.
 func IsBadAccount(name string) bool {
-	return name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || r == ':' || r == ',' })
+	return name == "" || strings.ContainsFunc(name, func(r rune) bool {
+		return r <= ' ' || r == 0x7f || r == ':' ||
+			r == ','
+	})
 }
 
 func (s *source) parseSizes(j *Jail, f *fileJail) (err error) {

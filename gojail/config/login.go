@@ -35,7 +35,8 @@ func (s *source) parseLogin(f *file, node string) (Login, error) {
 	if text := f.Login.Linger; text != nil {
 		d, err := time.ParseDuration(*text)
 		if err != nil || d < lingerMin || d > lingerMax {
-			return login, s.refuse([]string{"login", "linger"}, `%q: write a time from "1s" to "24h", such as "10m"`, *text)
+			return login, s.refuse([]string{"login", "linger"}, `%q: write a time from "1s" to "24h", such as "10m"`,
+				*text)
 		}
 		login.Linger = d
 	}
@@ -82,7 +83,8 @@ func (s *source) parseLoginRules(f *file) ([]LoginRule, error) {
 	}
 	for _, rule := range rules {
 		if _, ok := f.Jail[rule.Jail]; !ok {
-			return nil, s.refuse(key, "there is no [jail.%s]; the jails are: %s", rule.Jail, strings.Join(slices.Sorted(maps.Keys(f.Jail)), ", "))
+			return nil, s.refuse(key, "there is no [jail.%s]; the jails are: %s", rule.Jail,
+				strings.Join(slices.Sorted(maps.Keys(f.Jail)), ", "))
 		}
 	}
 	return rules, nil

@@ -20,13 +20,15 @@ var flagOptions = []string{
 }
 
 // rootOptions are the options that apply to the root; read-only has its own key.
-var rootOptions = []string{"nosuid", "suid", "nodev", "dev", "noexec", "exec", "noatime", "relatime", "strictatime", "nodiratime", "nosymfollow"}
+var rootOptions = []string{"nosuid", "suid", "nodev", "dev", "noexec", "exec", "noatime", "relatime", "strictatime",
+	"nodiratime", "nosymfollow"}
 
 // typeOptions are the additional options of each type; those that end in = take a value.
 var typeOptions = map[string][]string{
-	"bind":    {"bind", "rbind"},
-	"tmpfs":   {"size=", "nr_inodes=", "mode=", "uid=", "gid=", "huge="},
-	"overlay": {"lowerdir=", "upperdir=", "workdir=", "userxattr", "volatile", "index=", "metacopy=", "redirect_dir=", "xino="},
+	"bind":  {"bind", "rbind"},
+	"tmpfs": {"size=", "nr_inodes=", "mode=", "uid=", "gid=", "huge="},
+	"overlay": {"lowerdir=", "upperdir=", "workdir=", "userxattr", "volatile", "index=", "metacopy=", "redirect_dir=",
+		"xino="},
 }
 
 // parseMounts checks everything with a destination in the jail: mounts, local directories, host files,
@@ -49,7 +51,9 @@ func (s *source) parseMounts(c *Config, j *Jail) error {
 		}
 	}
 	if dst, twice := findDuplicate(all); twice {
-		errs = append(errs, fmt.Errorf("jail.%s: %q is the destination of two entries of mounts, local and host; remove one of them", j.Name, dst))
+		errs = append(errs,
+			fmt.Errorf("jail.%s: %q is the destination of two entries of mounts, local and host; remove one of them",
+				j.Name, dst))
 	}
 	for _, path := range j.Host {
 		if err := c.refuseStored(path); err != nil {
@@ -60,7 +64,8 @@ func (s *source) parseMounts(c *Config, j *Jail) error {
 		for _, other := range j.Local {
 			// Users can write to the outer directory: they could replace the inner one by a symlink.
 			if dir != other && Under(dir, other) {
-				errs = append(errs, s.refuse([]string{"jail", j.Name, "local"}, "%q lies in %q; remove one of them", dir, other))
+				errs = append(errs, s.refuse([]string{"jail", j.Name, "local"}, "%q lies in %q; remove one of them",
+					dir, other))
 			}
 		}
 	}
@@ -118,7 +123,8 @@ func checkOption(option string, words []string) error {
 	if !slices.Contains(flagOptions, name) && !slices.Contains(words, name) {
 		return fmt.Errorf("unknown option %q; known: %s", option, strings.Join(slices.Concat(flagOptions, words), " "))
 	}
-	if valued && (value == "" || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == ',' || r == 0x7f })) {
+	if valued &&
+		(value == "" || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == ',' || r == 0x7f })) {
 		return fmt.Errorf("%q: the value is empty or contains a blank or a comma", option)
 	}
 	return nil

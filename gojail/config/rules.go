@@ -65,7 +65,8 @@ func (s *source) parseDefaultJail(f *file, c *Config) error {
 		return nil
 	}
 	if _, ok := f.Jail[c.Default]; !ok {
-		return s.refuse([]string{"default"}, "there is no [jail.%s]; the jails are: %s", c.Default, strings.Join(slices.Sorted(maps.Keys(f.Jail)), ", "))
+		return s.refuse([]string{"default"}, "there is no [jail.%s]; the jails are: %s", c.Default,
+			strings.Join(slices.Sorted(maps.Keys(f.Jail)), ", "))
 	}
 	return nil
 }
@@ -98,7 +99,8 @@ func (s *source) parseSlurm(f *fileSlurm, node string) (slurm Slurm, err error) 
 	return slurm, s.checkPaths(f.Host, "slurm", "host")
 }
 
-// parseSummary returns the field of a job's record that gets its summary, by the name that sacctmgr(1) has for it, or "".
+// parseSummary returns the field of a job's record that gets its summary, by the name that sacctmgr(1) has for it, or
+// "".
 func (s *source) parseSummary(text *string) (string, error) {
 	switch {
 	case text == nil || *text == None:
@@ -137,7 +139,8 @@ func (s *source) parseSpoolBase(text *string, spool string) (string, error) {
 		return spool, nil
 	}
 	if base == "/" || filepath.Dir(base) == "/" && slices.Contains(SystemDirs, base[1:]) {
-		return "", s.refuse([]string{"slurm", "spool"}, "%q: would hide %s of every jail; use a subdirectory, such as %s",
+		return "", s.refuse([]string{"slurm", "spool"},
+			"%q: would hide %s of every jail; use a subdirectory, such as %s",
 			*text, base, filepath.Join(base, "slurmd/%n"))
 	}
 	return base, nil

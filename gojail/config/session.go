@@ -32,7 +32,8 @@ func (s *source) parseSession(f *fileSession) (Session, error) {
 		return session, s.refuse([]string{"session", "without_job"}, `%q: write "refuse" or "node"`, session.WithoutJob)
 	}
 	if len(f.Exempt) > exemptMax {
-		return session, s.refuse([]string{"session", "exempt"}, "names %d groups; at most %d are supported", len(f.Exempt), exemptMax)
+		return session, s.refuse([]string{"session", "exempt"}, "names %d groups; at most %d are supported",
+			len(f.Exempt), exemptMax)
 	}
 	if i := slices.IndexFunc(f.Exempt, IsBadAccount); i >= 0 {
 		return session, s.refuse([]string{"session", "exempt"}, "%q is not a name or a number", f.Exempt[i])

@@ -54,13 +54,14 @@ func (c *Config) checkSource(path string) error {
 	return c.refuseStored(path)
 }
 
-// refuseStored refuses a path in the store as the source of a mount: leases name the roots of jails only, so that gojail jail gc
-// would remove its files under running jobs.
+// refuseStored refuses a path in the store as the source of a mount: leases name the roots of jails only, so that
+// gojail jail gc would remove its files under running jobs.
 func (c *Config) refuseStored(path string) error {
 	if c.Store == "" || !Under(path, c.Store) {
 		return nil
 	}
-	return fmt.Errorf("%q lies in the store, of which gojail jail gc keeps only what is the root of a jail; write a directory outside %s", path, c.Store)
+	return fmt.Errorf("%q lies in the store, of which gojail jail gc keeps only what is the root of a jail; write a "+
+		"directory outside %s", path, c.Store)
 }
 
 // StandardJail returns a jail with the defaults of all keys.

@@ -37,7 +37,8 @@ func ParseUserMounts(text string) ([]UserMount, error) {
 		}
 		for _, earlier := range mounts {
 			if Under(earlier.Destination, m.Destination) {
-				return nil, fmt.Errorf("--jail-mount=%.200s: would hide the earlier mount on %s", oneline.Printable(item), earlier.Destination)
+				return nil, fmt.Errorf("--jail-mount=%.200s: would hide the earlier mount on %s",
+					oneline.Printable(item), earlier.Destination)
 			}
 		}
 		mounts = append(mounts, m)
@@ -81,7 +82,9 @@ func (c *Config) Permit(j *Jail, source, destination string, readonly bool, trus
 		// Scratch is used before the stage exists, so only a destination inside it matters: a node's disk
 		// is often mounted above it.
 		if covers(destination, place) && (place != c.Scratch || Under(destination, place)) {
-			return fmt.Errorf("cannot mount on %s: the node's Slurm and gojail use their own %s; choose another directory", destination, place)
+			return fmt.Errorf(
+				"cannot mount on %s: the node's Slurm and gojail use their own %s; choose another directory",
+				destination, place)
 		}
 	}
 	if len(j.UserMounts) == 0 {
@@ -93,9 +96,11 @@ func (c *Config) Permit(j *Jail, source, destination string, readonly bool, trus
 		case !Under(source, rule.Source):
 			continue
 		case rule.Destination != "" && !Under(destination, rule.Destination):
-			reason = fmt.Errorf("%s may be mounted in jail %s only at or below %s, not on %s", source, j.Name, rule.Destination, destination)
+			reason = fmt.Errorf("%s may be mounted in jail %s only at or below %s, not on %s", source, j.Name,
+				rule.Destination, destination)
 		case rule.Readonly && !readonly:
-			reason = fmt.Errorf("%s may be mounted in jail %s only read-only; use %s:%s:ro", source, j.Name, source, destination)
+			reason = fmt.Errorf("%s may be mounted in jail %s only read-only; use %s:%s:ro", source, j.Name, source,
+				destination)
 		default:
 			return nil
 		}
@@ -103,7 +108,8 @@ func (c *Config) Permit(j *Jail, source, destination string, readonly bool, trus
 	if reason != nil {
 		return reason
 	}
-	return fmt.Errorf("%s may not be mounted in jail %s; permitted: %s", source, j.Name, strings.Join(describePermitted(j), ", "))
+	return fmt.Errorf("%s may not be mounted in jail %s; permitted: %s", source, j.Name,
+		strings.Join(describePermitted(j), ", "))
 }
 
 func describePermitted(j *Jail) []string {

@@ -47,7 +47,8 @@ const (
 	EndMost    = 3 * time.Second  // limit for the end of one job without networks
 )
 
-// Sources of the empty tmpfs below mounts of a stage: of the jail's data and the job's own, and of the node's directories on data.
+// Sources of the empty tmpfs below mounts of a stage: of the jail's data and the job's own, and of the node's
+// directories on data.
 const (
 	StageData = "gojail-data"
 	StageNode = "gojail-node"
@@ -91,7 +92,8 @@ const (
 
 // IsOtherFile reports whether a name in the directory of a job or of a jail is not that of a sandbox's record.
 func IsOtherFile(name string) bool {
-	return name == LockFile || strings.HasSuffix(name, SpecSuffix) || strings.HasSuffix(name, MountsSuffix) || strings.HasSuffix(name, StorageSuffix)
+	return name == LockFile || strings.HasSuffix(name, SpecSuffix) || strings.HasSuffix(name, MountsSuffix) ||
+		strings.HasSuffix(name, StorageSuffix)
 }
 
 // LoginPrefix begins the name of what has the place of a job on a login node: the sandbox of all sessions of a
@@ -186,8 +188,8 @@ var FailReasons = [LaunchReasons]string{"configuration", "request", "storage", "
 // NameRule says what a name is made of, for messages about one that IsName does not accept.
 const NameRule = "a letter or digit, then letters, digits, '.', '_' or '-', at most 64"
 
-// IsName reports whether name can be that of a node, of a jail, of a jail's version or of a label of rails. None of them is
-// a path: names begin with no dot and contain no slash.
+// IsName reports whether name can be that of a node, of a jail, of a jail's version or of a label of rails. None of
+// them is a path: names begin with no dot and contain no slash.
 func IsName(name string) bool {
 	if name == "" || len(name) > NameMax {
 		return false

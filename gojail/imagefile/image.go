@@ -2,10 +2,10 @@
 
 // Package imagefile mounts an image file, squashfs or EROFS, that is the root of a jail.
 //
-// The kernel's parsers are not made for hostile input, so an image is mounted only if nobody but root can
-// have written it (package trusted), and if the file is as long as its superblock says. A mount is
-// read-only, and the kernel unmounts it when the last descriptor, mount namespace and process that uses it
-// is gone: nothing has to be undone. It requires Linux 5.8 (LOOP_CONFIGURE); on 6.12 and later EROFS needs no loop device.
+// The kernel's parsers are not made for hostile input, so an image is mounted only if nobody but root can have written
+// it (package trusted), and if the file is as long as its superblock says. A mount is read-only, and the kernel
+// unmounts it when the last descriptor, mount namespace and process that uses it is gone: nothing has to be undone. It
+// requires Linux 5.8 (LOOP_CONFIGURE); on 6.12 and later EROFS needs no loop device.
 package imagefile
 
 import (
@@ -58,7 +58,8 @@ func Open(path string, writable []string) (*Image, error) {
 func refuseBelow(dir *unix.Stat_t, writable map[string]unix.Stat_t) error {
 	for path, st := range writable {
 		if st.Dev == dir.Dev && st.Ino == dir.Ino {
-			return fmt.Errorf("lies in %s, the root of a jail with jail_root = [\"range\"], whose users can write it; move it elsewhere", path)
+			return fmt.Errorf("lies in %s, the root of a jail with jail_root = [\"range\"], whose users can write "+
+				"it; move it elsewhere", path)
 		}
 	}
 	return nil

@@ -54,7 +54,8 @@ func readKind(file io.ReaderAt, size int64) (kind, error) {
 
 func checkSquashfs(head []byte, size int64) error {
 	if major := binary.LittleEndian.Uint16(head[28:]); major != 4 {
-		return fmt.Errorf("is an image of squashfs %d, which Linux cannot mount; create it with mksquashfs 4.0 or later", major)
+		return fmt.Errorf(
+			"is an image of squashfs %d, which Linux cannot mount; create it with mksquashfs 4.0 or later", major)
 	}
 	used := binary.LittleEndian.Uint64(head[40:])
 	if used < squashfsSize {
@@ -90,7 +91,8 @@ func checkErofs(super []byte, size int64) error {
 // checkLength fails if a file is shorter than its superblock says.
 func checkLength(want uint64, size int64) error {
 	if want > uint64(size) {
-		return fmt.Errorf("is truncated: it has %d bytes of %d; copy it again, under another name, and rename it", size, want)
+		return fmt.Errorf("is truncated: it has %d bytes of %d; copy it again, under another name, and rename it", size,
+			want)
 	}
 	return nil
 }

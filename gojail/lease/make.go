@@ -37,8 +37,10 @@ type finder struct {
 }
 
 // makeLease makes the lease of this node. The order matters: the time first, then the templates, also unfinished ones,
-// then the jobs. If a step got its holder from a template that has ended since, the directory of its job already exists.
-func makeLease(ctx context.Context, s *state.State, c *config.Config, opened *store.Store, timeout time.Duration) (*store.Lease, error) {
+// then the jobs. If a step got its holder from a template that has ended since, the directory of its job already
+// exists.
+func makeLease(ctx context.Context, s *state.State, c *config.Config, opened *store.Store,
+	timeout time.Duration) (*store.Lease, error) {
 	f := &finder{ctx: ctx, state: s, config: c, lease: newLease(c), timeout: timeout}
 	var err error
 	if f.lease.Current, err = readCurrent(c, opened); err != nil {
@@ -187,7 +189,9 @@ func (f *finder) addJobs() error {
 		}
 		for _, r := range records {
 			if jail := r.Jail(); !r.Alive && f.isStored(jail) {
-				f.addUnknown("job %s: the holder of its sandbox %s has ended, and which versions the job uses is unknown", id, r.Name)
+				f.addUnknown(
+					"job %s: the holder of its sandbox %s has ended, and which versions the job uses is unknown", id,
+					r.Name)
 			} else if r.Alive {
 				f.addProcess(r, jail, "job "+id, false)
 			}

@@ -19,8 +19,8 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// addProcess adds the version that is the root of a process. If the version cannot be recognised, the jail may come from
-// the store, and the version is not known from a note, it adds an unknown use.
+// addProcess adds the version that is the root of a process. If the version cannot be recognised, the jail may come
+// from the store, and the version is not known from a note, it adds an unknown use.
 func (f *finder) addProcess(r state.Record, jail, by string, known bool) {
 	root, err := r.Root()
 	if err != nil {
@@ -43,7 +43,8 @@ func (f *finder) addProcess(r state.Record, jail, by string, known bool) {
 // change; of an image, or of an overlay, by the version file, which root must own.
 func (f *finder) recognise(root int) (string, error) {
 	var st unix.Statx_t
-	if err := unix.Statx(root, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_BASIC_STATS, &st); err != nil {
+	if err := unix.Statx(root, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_BASIC_STATS,
+		&st); err != nil {
 		return "", fmt.Errorf("cannot stat its root: %w", err)
 	}
 	if file := f.roots[store.FileID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino}]; file != "" {

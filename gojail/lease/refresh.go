@@ -36,8 +36,8 @@ func Refresh(ctx context.Context, s *state.State, c *config.Config, must bool) e
 	return refreshUntil(ctx, s, c, must, builderTimeout)
 }
 
-// RefreshWritten is Refresh on a node that has written a lease before. On another machine, such as a server on which jails
-// are built, it does nothing.
+// RefreshWritten is Refresh on a node that has written a lease before. On another machine, such as a server on which
+// jails are built, it does nothing.
 func RefreshWritten(ctx context.Context, s *state.State, c *config.Config) error {
 	if _, err := os.Lstat(filepath.Join(s.Path(), leaseFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -93,5 +93,6 @@ func refresh(ctx context.Context, s *state.State, c *config.Config, must bool, p
 
 // newLease returns the lease of a node that uses nothing.
 func newLease(c *config.Config) *store.Lease {
-	return &store.Lease{Node: c.Node, Cluster: node.SlurmValue(c, "ClusterName"), Asked: time.Now(), Uses: []store.Use{}}
+	return &store.Lease{Node: c.Node, Cluster: node.SlurmValue(c, "ClusterName"), Asked: time.Now(),
+		Uses: []store.Use{}}
 }

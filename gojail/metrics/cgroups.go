@@ -17,8 +17,8 @@ type usage struct {
 	cpuSeconds *float64
 }
 
-// groupOfV1 matches a cgroup of a job below a controller of v1: Slurm's plugins make it under the same path for each, some
-// of them after the plugin has noted where the others are.
+// groupOfV1 matches a cgroup of a job below a controller of v1: Slurm's plugins make it under the same path for each,
+// some of them after the plugin has noted where the others are.
 var groupOfV1 = regexp.MustCompile(`^(.*/)[^/]+(/slurm[^/]*/uid_[0-9]+/job_[0-9]+)$`)
 
 // readUsage reads the files of cgroups, those of v2 (cgroup-v2.rst of the kernel) or of v1 (cgroup-v1/memory.rst and

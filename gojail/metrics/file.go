@@ -21,7 +21,8 @@ const staleAfter = time.Minute
 // opens a name beside the file. The text is not synced: after a crash of the node it is wrong anyway.
 func WriteFile(path string, text []byte) error {
 	if !strings.HasSuffix(path, ".prom") {
-		return fmt.Errorf("cannot write the metrics: %s does not end in .prom, so node_exporter would not read it", path)
+		return fmt.Errorf("cannot write the metrics: %s does not end in .prom, so node_exporter would not read it",
+			path)
 	}
 	err := trusted.Parents(path)
 	if err == nil {

@@ -22,9 +22,9 @@ import (
 // instance (internal/pkg/transformation/hpc.go there).
 var mappingName = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
 
-// WriteJobMapping replaces the files in the directory that dcgm-exporter reads jobs from (--hpc-job-mapping-dir):
-// one for each GPU that has jobs, with a job on each line. Files of GPUs without jobs are removed, the others have the time of
-// this run. The directory is gojail's alone: it knows no jobs that are not in a jail.
+// WriteJobMapping replaces the files in the directory that dcgm-exporter reads jobs from (--hpc-job-mapping-dir): one
+// for each GPU that has jobs, with a job on each line. Files of GPUs without jobs are removed, the others have the time
+// of this run. The directory is gojail's alone: it knows no jobs that are not in a jail.
 func (f *Facts) WriteJobMapping(dir string) error {
 	fail := func(err error) error {
 		return fmt.Errorf("cannot write the job mapping of dcgm-exporter in %s: %w", dir, oneline.Error(err))
@@ -60,8 +60,9 @@ func (f *Facts) WriteJobMapping(dir string) error {
 	return nil
 }
 
-// RemoveStaleMapping removes the files of a job mapping that are out of date, after a run that failed with err, and returns err
-// with a note of that, as RemoveStale: they name jobs that may have ended. In a directory that is not root's it removes nothing.
+// RemoveStaleMapping removes the files of a job mapping that are out of date, after a run that failed with err, and
+// returns err with a note of that, as RemoveStale: they name jobs that may have ended. In a directory that is not
+// root's it removes nothing.
 func RemoveStaleMapping(dir string, err error) error {
 	if trusted.Parents(filepath.Join(dir, "0")) != nil {
 		return err
@@ -70,13 +71,15 @@ func RemoveStaleMapping(dir string, err error) error {
 	removed := 0
 	for _, entry := range entries {
 		info, e := entry.Info()
-		if e == nil && mappingName.MatchString(entry.Name()) && info.Mode().IsRegular() && isStale(info.ModTime(), time.Now()) &&
+		if e == nil && mappingName.MatchString(entry.Name()) && info.Mode().IsRegular() &&
+			isStale(info.ModTime(), time.Now()) &&
 			os.Remove(filepath.Join(dir, entry.Name())) == nil {
 			removed++
 		}
 	}
 	if removed > 0 {
-		return fmt.Errorf("%w; %d files of the job mapping in %s, which were out of date, are removed", err, removed, dir)
+		return fmt.Errorf("%w; %d files of the job mapping in %s, which were out of date, are removed", err, removed,
+			dir)
 	}
 	return err
 }

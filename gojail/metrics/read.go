@@ -41,8 +41,9 @@ func Read(node string, s *state.State, c *config.Config, proc string) *Facts {
 	return f
 }
 
-// readLaunches reads the counters of steps. Those of each jail of the configuration, and of steps without a jail, begin at 0
-// with the first file: a counter that appeared with the first failure would have no increase (increase() of Prometheus).
+// readLaunches reads the counters of steps. Those of each jail of the configuration, and of steps without a jail, begin
+// at 0 with the first file: a counter that appeared with the first failure would have no increase (increase() of
+// Prometheus).
 func (r *reader) readLaunches(c *config.Config) {
 	found, err := r.state.Launches()
 	r.AddProblem(err)

@@ -82,7 +82,8 @@ func (s sink) addJob(j *job) {
 	if !j.start.IsZero() {
 		s.add(jobStart, seconds(j.start), j.id)
 	}
-	for f, value := range map[*metric.Family]*float64{&jobMemory: j.usage.memory, &jobMemoryPeak: j.usage.memoryPeak, &jobCPU: j.usage.cpuSeconds} {
+	for f, value := range map[*metric.Family]*float64{&jobMemory: j.usage.memory, &jobMemoryPeak: j.usage.memoryPeak,
+		&jobCPU: j.usage.cpuSeconds} {
 		if value != nil {
 			s.add(*f, *value, j.id)
 		}
@@ -111,7 +112,8 @@ func (s sink) addLaunches(jail string, l state.Launches) {
 		buckets[float64(bound)/1e6] = count
 	}
 	count += l.Took[len(contract.TookBounds)]
-	s.out <- prometheus.MustNewConstHistogram(stepEntry.Desc, count, float64(l.TookUs)/1e6, buckets, s.node, strings.ToValidUTF8(jail, "?"))
+	s.out <- prometheus.MustNewConstHistogram(stepEntry.Desc, count, float64(l.TookUs)/1e6, buckets, s.node,
+		strings.ToValidUTF8(jail, "?"))
 }
 
 func (s sink) addTemplate(t *template) {

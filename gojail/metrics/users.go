@@ -22,13 +22,14 @@ type users struct {
 
 // newUsers returns users that ask the node's name service (nsswitch.conf(5)).
 func newUsers() *users {
-	return &users{known: map[uint32]string{}, until: time.Now().Add(usersPatience), lookup: func(uid string) (string, error) {
-		u, err := user.LookupId(uid)
-		if err != nil {
-			return "", err
-		}
-		return u.Username, nil
-	}}
+	return &users{known: map[uint32]string{}, until: time.Now().Add(usersPatience),
+		lookup: func(uid string) (string, error) {
+			u, err := user.LookupId(uid)
+			if err != nil {
+				return "", err
+			}
+			return u.Username, nil
+		}}
 }
 
 func (u *users) name(uid uint32) string {

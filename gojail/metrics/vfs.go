@@ -38,21 +38,32 @@ type counterFamily struct {
 // The counters of a VF's interface, and those of a port.
 var (
 	interfaceCounters = []counterFamily{
-		{"rx_bytes", newCounter("gojail_job_network_receive_bytes_total", "Bytes that the job's VF received.", "job_id", "rail")},
-		{"tx_bytes", newCounter("gojail_job_network_transmit_bytes_total", "Bytes that the job's VF sent.", "job_id", "rail")},
-		{"rx_packets", newCounter("gojail_job_network_receive_packets_total", "Packets that the job's VF received.", "job_id", "rail")},
-		{"tx_packets", newCounter("gojail_job_network_transmit_packets_total", "Packets that the job's VF sent.", "job_id", "rail")},
-		{"rx_dropped", newCounter("gojail_job_network_receive_drop_total", "Received packets that were dropped.", "job_id", "rail")},
-		{"tx_dropped", newCounter("gojail_job_network_transmit_drop_total", "Packets that were dropped instead of sent.", "job_id", "rail")},
+		{"rx_bytes", newCounter("gojail_job_network_receive_bytes_total", "Bytes that the job's VF received.", "job_id",
+			"rail")},
+		{"tx_bytes", newCounter("gojail_job_network_transmit_bytes_total", "Bytes that the job's VF sent.", "job_id",
+			"rail")},
+		{"rx_packets", newCounter("gojail_job_network_receive_packets_total", "Packets that the job's VF received.",
+			"job_id", "rail")},
+		{"tx_packets", newCounter("gojail_job_network_transmit_packets_total", "Packets that the job's VF sent.",
+			"job_id", "rail")},
+		{"rx_dropped", newCounter("gojail_job_network_receive_drop_total", "Received packets that were dropped.",
+			"job_id", "rail")},
+		{"tx_dropped", newCounter("gojail_job_network_transmit_drop_total",
+			"Packets that were dropped instead of sent.", "job_id", "rail")},
 		{"rx_errors", newCounter("gojail_job_network_receive_errs_total", "Errors in receiving.", "job_id", "rail")},
 		{"tx_errors", newCounter("gojail_job_network_transmit_errs_total", "Errors in sending.", "job_id", "rail")},
 	}
 	portCounters = []counterFamily{
-		{"port_rcv_data", newCounter("gojail_job_rdma_port_data_received_bytes_total", "Bytes that the port of the job's RDMA device received.", "job_id", "rail", "device", "port")},
-		{"port_xmit_data", newCounter("gojail_job_rdma_port_data_transmitted_bytes_total", "Bytes that the port of the job's RDMA device sent.", "job_id", "rail", "device", "port")},
-		{"port_rcv_packets", newCounter("gojail_job_rdma_port_packets_received_total", "Packets that the port of the job's RDMA device received.", "job_id", "rail", "device", "port")},
-		{"port_xmit_packets", newCounter("gojail_job_rdma_port_packets_transmitted_total", "Packets that the port of the job's RDMA device sent.", "job_id", "rail", "device", "port")},
-		{"port_xmit_wait", newCounter("gojail_job_rdma_port_transmit_wait_total", "Ticks in which the port had data to send and sent none.", "job_id", "rail", "device", "port")},
+		{"port_rcv_data", newCounter("gojail_job_rdma_port_data_received_bytes_total",
+			"Bytes that the port of the job's RDMA device received.", "job_id", "rail", "device", "port")},
+		{"port_xmit_data", newCounter("gojail_job_rdma_port_data_transmitted_bytes_total",
+			"Bytes that the port of the job's RDMA device sent.", "job_id", "rail", "device", "port")},
+		{"port_rcv_packets", newCounter("gojail_job_rdma_port_packets_received_total",
+			"Packets that the port of the job's RDMA device received.", "job_id", "rail", "device", "port")},
+		{"port_xmit_packets", newCounter("gojail_job_rdma_port_packets_transmitted_total",
+			"Packets that the port of the job's RDMA device sent.", "job_id", "rail", "device", "port")},
+		{"port_xmit_wait", newCounter("gojail_job_rdma_port_transmit_wait_total",
+			"Ticks in which the port had data to send and sent none.", "job_id", "rail", "device", "port")},
 	}
 )
 

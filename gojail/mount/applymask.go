@@ -34,7 +34,8 @@ func (r *jailRoot) maskPath(path string) error {
 func openMask(path string, dir bool, jail openJail) (int, error) {
 	if !dir {
 		// With nodev, reading the file would fail instead of returning nothing.
-		t, err := newBind(specs.Mount{Destination: path, Type: "bind", Source: "/dev/null", Options: []string{"ro", "nosuid", "noexec", "dev"}}, jail)
+		t, err := newBind(specs.Mount{Destination: path, Type: "bind", Source: "/dev/null",
+			Options: []string{"ro", "nosuid", "noexec", "dev"}}, jail)
 		return t.fd, err
 	}
 	t, err := newFilesystem(specs.Mount{Destination: path, Type: "tmpfs", Source: "gojail-mask",
@@ -87,8 +88,8 @@ func (r *jailRoot) coverFile(f plan.File) error {
 	return attachOnTarget(bound, target, f.Path)
 }
 
-// cloneOfFile returns a clone of a file in a detached file system, as a detached tree. The kernel clones only what is mounted in the
-// caller's namespace: EINVAL before Linux 6.15.
+// cloneOfFile returns a clone of a file in a detached file system, as a detached tree. The kernel clones only what is
+// mounted in the caller's namespace: EINVAL before Linux 6.15.
 func cloneOfFile(fs int, name string, o mountOptions) (int, error) {
 	if err := attachOnRoot(fs, "tmpfs"); err != nil {
 		return -1, err
@@ -137,7 +138,8 @@ func (r *jailRoot) openExisting(path string) (int, error) {
 
 // attachOnTarget attaches a detached tree on an open target.
 func attachOnTarget(fd, target int, path string) error {
-	if err := unix.MoveMount(fd, "", target, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+	if err := unix.MoveMount(fd, "", target, "",
+		unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
 		return &mountError{Op: "move_mount", Target: path, Err: err}
 	}
 	return nil

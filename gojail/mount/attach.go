@@ -36,8 +36,8 @@ func AttachRoot(j *config.Jail) (root int, err error) {
 	return tree, nil
 }
 
-// attachOnRoot attaches a detached tree on "/". A lookup from "/" starts below the mounts on it, so the tree hides no path
-// of the host.
+// attachOnRoot attaches a detached tree on "/". A lookup from "/" starts below the mounts on it, so the tree hides no
+// path of the host.
 func attachOnRoot(tree int, source string) error {
 	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, "/", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return &mountError{Op: "move_mount", Source: source, Target: "/", Err: err}

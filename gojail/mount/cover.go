@@ -14,12 +14,13 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// certifiers are the sockets of munged and of slurmd (sackd(8)) by default, which a jail may show although gojail.toml names another.
+// certifiers are the sockets of munged and of slurmd (sackd(8)) by default, which a jail may show although gojail.toml
+// names another.
 var certifiers = []string{"/run/munge/munge.socket.2", "/run/slurm/sack.socket"}
 
-// openCovers opens what hides munge's socket in a sandbox of --jail-root=range, if mounts of the jail show it: munge certifies
-// the uid that a process has on the node, and an id of the range could be an account's. The socket's directory is covered, because
-// munged creates the socket anew; a mount of the socket alone is covered itself.
+// openCovers opens what hides munge's socket in a sandbox of --jail-root=range, if mounts of the jail show it: munge
+// certifies the uid that a process has on the node, and an id of the range could be an account's. The socket's
+// directory is covered, because munged creates the socket anew; a mount of the socket alone is covered itself.
 func (v *mountView) openCovers(c *config.Config, j *config.Jail) (covers []Tree, err error) {
 	defer func() {
 		if err != nil {

@@ -122,7 +122,8 @@ func newBind(m specs.Mount, jail openJail) (tree, error) {
 	t := tree{fd: fd, mount: m}
 	if err := setAttributes(fd, o); err != nil {
 		unix.Close(fd)
-		return tree{}, &mountError{Op: "mount_setattr", Source: m.Source, Target: m.Destination, Flags: m.Options, Err: err}
+		return tree{}, &mountError{Op: "mount_setattr", Source: m.Source, Target: m.Destination, Flags: m.Options,
+			Err: err}
 	}
 	t.dir, err = isDirectory(fd)
 	return t, err
@@ -177,7 +178,8 @@ func newFilesystem(m specs.Mount) (tree, error) {
 	switch m.Type {
 	case "proc", "sysfs", "tmpfs", "devpts", "mqueue", "overlay":
 	default:
-		return tree{}, fmt.Errorf("mount %s: type %q is not one of bind, proc, sysfs, tmpfs, devpts, mqueue, overlay", m.Destination, m.Type)
+		return tree{}, fmt.Errorf("mount %s: type %q is not one of bind, proc, sysfs, tmpfs, devpts, mqueue, overlay",
+			m.Destination, m.Type)
 	}
 	o, err := parseMountOptions(m.Options)
 	if err != nil {
@@ -198,7 +200,8 @@ func newFilesystem(m specs.Mount) (tree, error) {
 	}
 	t.fd, err = unix.Fsmount(ctx, unix.FSMOUNT_CLOEXEC, int(o.set))
 	if err != nil {
-		return tree{}, &mountError{Op: "fsmount", Source: m.Type, Target: m.Destination, Flags: m.Options, Detail: fscontext.Message(ctx), Err: err}
+		return tree{}, &mountError{Op: "fsmount", Source: m.Type, Target: m.Destination, Flags: m.Options,
+			Detail: fscontext.Message(ctx), Err: err}
 	}
 	return t, nil
 }
@@ -210,9 +213,12 @@ func configureContext(ctx int, m specs.Mount, o mountOptions) error {
 	fail := func(what string, err error) error {
 		detail := fscontext.Message(ctx)
 		if err == unix.EINVAL && !slices.Equal(data, o.data) {
-			detail = fmt.Sprintf("lowerdir of more than %d bytes requires Linux 6.8 or later, and layers of no more than that each: %s", fsconfigMax, detail)
+			detail =
+				fmt.Sprintf("lowerdir of more than %d bytes requires Linux 6.8 or later, and layers of no more than "+
+					"that each: %s", fsconfigMax, detail)
 		}
-		return &mountError{Op: "fsconfig", Source: m.Type + " " + what, Target: m.Destination, Flags: m.Options, Detail: detail, Err: err}
+		return &mountError{Op: "fsconfig", Source: m.Type + " " + what, Target: m.Destination, Flags: m.Options,
+			Detail: detail, Err: err}
 	}
 	if m.Source != "" {
 		if err := unix.FsconfigSetString(ctx, "source", m.Source); err != nil {

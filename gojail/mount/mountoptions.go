@@ -48,7 +48,8 @@ func parseMountOptions(options []string) (mountOptions, error) {
 		case name == "rbind":
 			o.recursive = true
 		case name == "bind", name == "private", name == "rprivate", name == "defaults":
-		case name == "shared", name == "rshared", name == "slave", name == "rslave", name == "unbindable", name == "runbindable":
+		case name == "shared", name == "rshared", name == "slave", name == "rslave", name == "unbindable",
+			name == "runbindable":
 			return o, fmt.Errorf("option %q is not supported: mounts of a jail are always private", name)
 		case name == "":
 			return o, fmt.Errorf("empty option")

@@ -17,15 +17,16 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// OpenRange opens the root of the jail's template, mapped by the user namespace ids, and its data
-// directories and other mounts of the site, mapped by the user namespace data, as detached trees. The first is the root.
+// OpenRange opens the root of the jail's template, mapped by the user namespace ids, and its data directories and other
+// mounts of the site, mapped by the user namespace data, as detached trees. The first is the root.
 //
 // The root is cloned without the mounts on it: the caller attaches the template's mounts to it unmapped,
 // and later mounts of the node do not appear.
 //
 // OpenRange requires Linux 5.12 and file systems with id-mapped mounts (mount_setattr(2), "ID-mapped
 // mounts": ext4, xfs, btrfs and others; nfs and lustre lack them).
-func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state.Record, ids, data int) (trees []Tree, err error) {
+func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state.Record, ids, data int) (trees []Tree,
+	err error) {
 	namespace, err := template.Namespace("mnt")
 	if err != nil {
 		return nil, err
@@ -42,7 +43,8 @@ func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state
 	}
 	root, err := view.mountOf(view.root)
 	if err != nil || root == nil {
-		return nil, fmt.Errorf("the template of jail %s has no root in its mount table: %w; run: gojail reload", j.Name, err)
+		return nil, fmt.Errorf("the template of jail %s has no root in its mount table: %w; run: gojail reload", j.Name,
+			err)
 	}
 	if err := RefuseSuid(c, regionOf(root)); err != nil {
 		return nil, addRemedy(err)
@@ -133,8 +135,8 @@ func inMountNamespace(namespace int, f func() error) error {
 	})
 }
 
-// openRange clones the root, other mounts of the site and the data directories of a view. The thread must be in the view's
-// namespace.
+// openRange clones the root, other mounts of the site and the data directories of a view. The thread must be in the
+// view's namespace.
 func (v *mountView) openRange(others, places []place, ids, data int) (trees []Tree, err error) {
 	defer func() {
 		if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// openOther clones a mount of the site outside data directories, mapped as these are: a process with an id of the range then neither
-// connects to a daemon of the node there nor leaves files that belong to that id. What cannot map ids, such as NFS, stays as it is, and so
-// does a mount with device nodes.
+// openOther clones a mount of the site outside data directories, mapped as these are: a process with an id of the range
+// then neither connects to a daemon of the node there nor leaves files that belong to that id. What cannot map ids,
+// such as NFS, stays as it is, and so does a mount with device nodes.
 func (v *mountView) openOther(p place, data int) ([]Tree, error) {
 	m, err := v.mountOf(p.fd)
 	if err != nil || m == nil {
@@ -29,8 +29,8 @@ func (v *mountView) openOther(p place, data int) ([]Tree, error) {
 	return v.openData(p, data, false)
 }
 
-// openData clones a directory with all mounts in it: at once, or one by one where some cannot map ids. With strict, it fails for a mount
-// that has to map them.
+// openData clones a directory with all mounts in it: at once, or one by one where some cannot map ids. With strict, it
+// fails for a mount that has to map them.
 func (v *mountView) openData(p place, data int, strict bool) ([]Tree, error) {
 	if fd, err := CloneMapped(p.fd, true, data); err == nil {
 		return []Tree{{FD: fd, Destination: p.path}}, nil
@@ -78,7 +78,8 @@ func (v *mountView) openDataMount(p place, data int, strict bool) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	if !strict || m != nil && (slices.Contains(strings.Split(m.Options, ","), "ro") || slices.Contains([]string{"tmpfs", "overlay", "autofs"}, m.FSType)) {
+	if !strict || m != nil && (slices.Contains(strings.Split(m.Options, ","), "ro") ||
+		slices.Contains([]string{"tmpfs", "overlay", "autofs"}, m.FSType)) {
 		return cloneNosuid(p.fd, false)
 	}
 	return -1, explainMapError(p.path+" of the jail", failed)

@@ -143,7 +143,8 @@ func (e *missingTargetError) Error() string {
 // Remedy returns what to do about a jail's missing mount targets.
 func Remedy(jail string, image bool) string {
 	if image {
-		return "create it in the tree that the image is made of, and create the image again: gojail init --tree DIR " + jail
+		return "create it in the tree that the image is made of, and create the image again: gojail init --tree DIR " +
+			jail
 	}
 	return "create it once with: gojail init " + jail
 }
@@ -155,7 +156,9 @@ func (r *jailRoot) resolveError(path string, err error) error {
 	case unix.ELOOP:
 		return fmt.Errorf("mount target %s in %s is a symlink that must not be followed", path, r.path)
 	case unix.EXDEV:
-		return fmt.Errorf("mount target %s in %s is a symlink that leads out of its data directory; put a directory there", path, r.path)
+		return fmt.Errorf(
+			"mount target %s in %s is a symlink that leads out of its data directory; put a directory there", path,
+			r.path)
 	case unix.ENOTDIR:
 		return fmt.Errorf("mount target %s in %s lies below a file", path, r.path)
 	}
@@ -173,7 +176,8 @@ func (r *jailRoot) placeTree(t tree) error {
 		return err
 	}
 	if err := unix.MoveMount(t.fd, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
-		return &mountError{Op: "move_mount", Source: t.mount.Source, Target: t.destination(), Flags: t.mount.Options, Err: err}
+		return &mountError{Op: "move_mount", Source: t.mount.Source, Target: t.destination(), Flags: t.mount.Options,
+			Err: err}
 	}
 	switch {
 	case t.data:

@@ -85,7 +85,8 @@ func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.T
 	return made, nil
 }
 
-// lockRoot takes the lock that nodes take before they create targets in a jail's open root. The path may lead elsewhere by now.
+// lockRoot takes the lock that nodes take before they create targets in a jail's open root. The path may lead elsewhere
+// by now.
 func lockRoot(j *config.Jail, root int, deadline time.Time) (*os.File, error) {
 	path := filepath.Join(j.Root, contract.RootLock)
 	fd, err := unix.Openat(root, contract.RootLock, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
@@ -145,7 +146,8 @@ func makeTarget(root int, t plan.Target, made *[]plan.Target) error {
 			if _, err := statTarget(root, t); err == nil {
 				return nil
 			}
-			return fmt.Errorf("a symbolic link to %s, which does not exist in the jail, is in its place; create that directory, or remove the link",
+			return fmt.Errorf("a symbolic link to %s, which does not exist in the jail, is in its place; create that "+
+				"directory, or remove the link",
 				rootpath.ReadLink(root, t.Path))
 		}
 		return err

@@ -37,9 +37,9 @@ func MakeLocal(c *config.Config, j *config.Jail, root int) error {
 	return nil
 }
 
-// makeBelow creates scratch and the missing directories of path, which is below it, the last one with the owner and mode of
-// like. Only root can replace the other directories: they are checked before, so that nothing is created in a user's, and
-// again when they exist, as a user may have created one in a sticky directory meanwhile.
+// makeBelow creates scratch and the missing directories of path, which is below it, the last one with the owner and
+// mode of like. Only root can replace the other directories: they are checked before, so that nothing is created in a
+// user's, and again when they exist, as a user may have created one in a sticky directory meanwhile.
 func makeBelow(scratch, path string, like unix.Stat_t) error {
 	if err := trusted.Parents(path); err != nil {
 		return err

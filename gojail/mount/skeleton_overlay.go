@@ -39,7 +39,8 @@ func openSkeleton(v *plan.View, jail openJail) (int, error) {
 		return -1, fmt.Errorf("cannot create the layers of an overlay: %w", err)
 	}
 	at := func(fd int, path string) string { return fmt.Sprintf("/proc/self/fd/%d%s", fd, path) }
-	places := []string{"lowerdir=" + at(jail.root, ""), "upperdir=" + at(layers.fd, "/upper"), "workdir=" + at(layers.fd, "/work")}
+	places := []string{"lowerdir=" + at(jail.root, ""), "upperdir=" + at(layers.fd, "/upper"),
+		"workdir=" + at(layers.fd, "/work")}
 	t, err := newFilesystem(specs.Mount{Destination: "/", Type: "overlay", Source: "overlay",
 		Options: slices.Concat(places, plan.OverlayOptions, v.RootOptions)})
 	if err != nil {

@@ -48,7 +48,9 @@ func (e *SuidError) Remedy() string {
 	case above == "/" || squashesRoot(e.path): // a closed directory would be closed to gojail, too
 		return remount
 	}
-	return fmt.Sprintf("mount it nosuid (mount -o remount,bind,nosuid %s), or restrict a directory above it: chmod 700 %s", e.mount, above)
+	return fmt.Sprintf(
+		"mount it nosuid (mount -o remount,bind,nosuid %s), or restrict a directory above it: chmod 700 %s", e.mount,
+		above)
 }
 
 // squashesRoot reports whether a directory lies on storage on which root of this node is another user.
@@ -186,7 +188,8 @@ func refuseJails(c *config.Config, v *mountView, r region) error {
 		if j.Isolation.NoNewPrivs {
 			continue
 		}
-		root := specs.Mount{Destination: "/", Type: "bind", Source: j.Root, Options: append([]string{"rbind"}, j.Options...)}
+		root := specs.Mount{Destination: "/", Type: "bind", Source: j.Root,
+			Options: append([]string{"rbind"}, j.Options...)}
 		for _, m := range append([]specs.Mount{root}, plan.ConfiguredMounts(j)...) {
 			o, err := parseMountOptions(m.Options)
 			if m.Type != "bind" || err == nil && o.set&unix.MOUNT_ATTR_NOSUID != 0 {

@@ -36,7 +36,8 @@ type Tree struct {
 //
 // The trees, with all mounts below them, are nosuid, nodev and private. After an error none is open. It
 // requires Linux 5.12.
-func OpenUserMounts(c *config.Config, j *config.Jail, mounts []config.UserMount, who Credentials, root, state string) ([]Tree, error) {
+func OpenUserMounts(c *config.Config, j *config.Jail, mounts []config.UserMount, who Credentials, root,
+	state string) ([]Tree, error) {
 	slurm := node.ReadSlurm(c)
 	trusted := plan.TrustedPaths(c, state, slurm.Dirs, slurm.Files)
 	var trees []Tree
@@ -57,7 +58,8 @@ func closeTrees(trees []Tree) {
 	}
 }
 
-func openUserMount(c *config.Config, j *config.Jail, m config.UserMount, who Credentials, root string, trusted []string) (Tree, error) {
+func openUserMount(c *config.Config, j *config.Jail, m config.UserMount, who Credentials, root string,
+	trusted []string) (Tree, error) {
 	source, target := -1, -1
 	defer func() { unix.Close(source); unix.Close(target) }()
 	err := doAsUser(who, root, func(rootFD int) (err error) {

@@ -66,7 +66,8 @@ func collectDevices(b *config.CDIDevices, registry *cdi.Registry, names []string
 		return
 	}
 	for _, line := range edits.Env {
-		if name, _, _ := strings.Cut(line, "="); name == "" || strings.Contains(name, " ") || strings.ContainsFunc(line, unicode.IsControl) || len(line) >= contract.PathMax {
+		if name, _, _ := strings.Cut(line, "="); name == "" || strings.Contains(name, " ") ||
+			strings.ContainsFunc(line, unicode.IsControl) || len(line) >= contract.PathMax {
 			b.Err = fmt.Errorf("CDI: %s: %.100q is not valid in an environment; correct the CDI file", names[0], line)
 			return
 		}
@@ -93,7 +94,8 @@ func withHostNumbers(devices []specs.LinuxDevice) []specs.LinuxDevice {
 	for i := range devices {
 		d := &devices[i]
 		var st unix.Stat_t
-		if d.UID == nil && d.GID == nil && unix.Stat(d.Path, &st) == nil && st.Rdev == unix.Mkdev(uint32(d.Major), uint32(d.Minor)) {
+		if d.UID == nil && d.GID == nil && unix.Stat(d.Path, &st) == nil && st.Rdev == unix.Mkdev(uint32(d.Major),
+			uint32(d.Minor)) {
 			d.UID, d.GID = &st.Uid, &st.Gid
 		}
 	}

@@ -100,6 +100,7 @@ func FindCommands(c *config.Config) ([]string, string) {
 
 // slurmCommands are all client commands of Slurm 22.05 to 26.05 except sview, which needs a desktop.
 var slurmCommands = []string{
-	"sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "scrontab", "scrun", "sdiag", "sgather",
+	"sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "scrontab", "scrun", "sdiag",
+	"sgather",
 	"sh5util", "sinfo", "sprio", "squeue", "sreport", "srun", "sshare", "sstat", "strigger", "swait",
 }

@@ -55,7 +55,8 @@ func ReadHostWith(c *config.Config, j *config.Jail, state string, root int) (*Ho
 	}
 	LoadCDI(c)
 	facts := &HostFacts{
-		State: state, Image: IsImage(root), Exists: map[string]bool{}, Devices: SharedDevices(j, c.GPUs), JobNodes: slices.Concat(JobDevices(j, c.GPUs)...),
+		State: state, Image: IsImage(root), Exists: map[string]bool{}, Devices: SharedDevices(j, c.GPUs),
+		JobNodes: slices.Concat(JobDevices(j, c.GPUs)...),
 	}
 	var err error
 	if facts.CDI, err = findCDIEdits(j); err != nil {
@@ -88,7 +89,8 @@ func ReadHostWith(c *config.Config, j *config.Jail, state string, root int) (*Ho
 	}
 	facts.Libraries = append(facts.Libraries, describeMissingPMIx(root, slurm.pmix)...)
 	stepd := findClosure(findStepd(c), slurm.Dirs)
-	facts.Optional = slices.DeleteFunc(slices.Clone(facts.Libraries), func(path string) bool { return slices.Contains(stepd, path) })
+	facts.Optional = slices.DeleteFunc(slices.Clone(facts.Libraries),
+		func(path string) bool { return slices.Contains(stepd, path) })
 	facts.Foreign = findForeignDirs(ldConf)
 	facts.statPaths(slices.Concat(j.Host, c.Slurm.Host, slurm.Dirs,
 		[]string{c.Slurm.Conf, c.Slurm.Spool, filepath.Dir(c.Slurm.Munge), state}))

@@ -78,5 +78,6 @@ func CompileFilter(j *config.Jail) ([]byte, error) {
 func refuseQuotaEscapes() []specs.LinuxSyscall {
 	refused := uint(unix.EPERM)
 	list := []specs.LinuxSyscall{{Names: []string{"file_setattr"}, Action: specs.ActErrno, ErrnoRet: &refused}}
-	return append(list, refuseIoctl(0x401c5820, 0x40086602, 0x40046602)...) // FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS of 64 and 32 bits
+	// FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS of 64 and 32 bits
+	return append(list, refuseIoctl(0x401c5820, 0x40086602, 0x40046602)...)
 }

@@ -92,7 +92,8 @@ func expandFiles(list string) (files []string) {
 			continue
 		}
 		for i := range names.Len() {
-			if file := part[:dir] + names.Name(i); config.Under(file, "/dev") && rootpath.CheckClean(file) == nil && len(file) < contract.GPUPathMax {
+			if file := part[:dir] + names.Name(i); config.Under(file, "/dev") && rootpath.CheckClean(file) == nil &&
+				len(file) < contract.GPUPathMax {
 				files = append(files, file)
 			}
 		}
@@ -147,8 +148,8 @@ func SharedDevices(j *config.Jail, gpus [][]string) []Device {
 	return shared
 }
 
-// leaveOut returns a device that no allocation gives. Of a directory with some that one gives, such as /dev/nvidia-caps with MIG, it
-// returns the others, as the directory as a whole would have those of all jobs.
+// leaveOut returns a device that no allocation gives. Of a directory with some that one gives, such as /dev/nvidia-caps
+// with MIG, it returns the others, as the directory as a whole would have those of all jobs.
 func leaveOut(d Device, given []string) (others []Device) {
 	isIn := func(path string) bool { return config.Under(path, d.Path) }
 	switch {

@@ -29,7 +29,8 @@ var identityFiles = []IdentityFile{
 // link may lead to one of the others.
 func findIdentity(root int) (files []IdentityFile) {
 	for _, file := range identityFiles {
-		if isPlainFile(unix.AT_FDCWD, file.Source, 0) && isPlainFile(root, file.Path, rootpath.InRoot|unix.RESOLVE_NO_SYMLINKS) {
+		if isPlainFile(unix.AT_FDCWD, file.Source, 0) && isPlainFile(root, file.Path,
+			rootpath.InRoot|unix.RESOLVE_NO_SYMLINKS) {
 			files = append(files, file)
 		}
 	}

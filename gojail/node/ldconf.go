@@ -38,7 +38,8 @@ func readLdDirs(path string, depth int) []string {
 // findForeignDirs returns the linker's directories that do not lie below a directory of HostDirs.
 func findForeignDirs(path string) []string {
 	dirs := slices.DeleteFunc(readLdDirs(path, 0), func(dir string) bool {
-		return slices.Contains(config.HostDirs, config.FirstName(dir)) || config.Under(dir, "/tmp") || !rootpath.Exists(dir) || rootpath.CheckClean(dir) != nil
+		return slices.Contains(config.HostDirs, config.FirstName(dir)) || config.Under(dir, "/tmp") ||
+			!rootpath.Exists(dir) || rootpath.CheckClean(dir) != nil
 	})
 	slices.Sort(dirs)
 	return slices.Compact(dirs)

@@ -27,7 +27,8 @@ func PluginConfig(dir, name string) (path string, named bool) {
 	conf := ReadSlurmConf(&config.Config{Node: name, Slurm: config.Slurm{Conf: dir}})
 	own := conf.GojailPlugins()
 	if len(own) == 0 {
-		named = slices.ContainsFunc(conf.Prologs, func(path string) bool { return filepath.Base(path) == contract.Prolog })
+		named = slices.ContainsFunc(conf.Prologs,
+			func(path string) bool { return filepath.Base(path) == contract.Prolog })
 		return contract.DefaultConfig, named
 	}
 	return own[0].Argument("config", contract.DefaultConfig, name), true

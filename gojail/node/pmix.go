@@ -21,7 +21,8 @@ func findPMIx(pluginDirs []string) []string {
 	for _, dir := range pluginDirs {
 		plugins, _ := filepath.Glob(filepath.Join(dir, "mpi_pmix*.so"))
 		for _, plugin := range plugins {
-			dirs = append(dirs, slices.DeleteFunc(pmixConstantPaths(plugin), func(dir string) bool { return !hasPMIx(dir) })...)
+			dirs = append(dirs, slices.DeleteFunc(pmixConstantPaths(plugin),
+				func(dir string) bool { return !hasPMIx(dir) })...)
 		}
 	}
 	slices.Sort(dirs)

@@ -34,7 +34,8 @@ func CloneJail(j *config.Jail) (int, error) {
 		return root, err
 	}
 	defer unix.Close(root)
-	tree, err := unix.OpenTree(root, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
+	tree,
+		err := unix.OpenTree(root, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
 	if err != nil {
 		return -1, fmt.Errorf("cannot clone the mounts of jail root %s: open_tree: %w", j.Root, err)
 	}
@@ -73,8 +74,9 @@ func (e *foreignLinkError) Error() string {
 // squashed is the owner of root's files on storage that squashes root, nobody (exports(5)).
 const squashed = 65534
 
-// openDirectory opens the directory of a root. It follows symbolic links only if nobody but root can make them: a user who owns
-// a directory above the root could otherwise make a job's root of any directory, such as another jail or the node's root.
+// openDirectory opens the directory of a root. It follows symbolic links only if nobody but root can make them: a user
+// who owns a directory above the root could otherwise make a job's root of any directory, such as another jail or the
+// node's root.
 func openDirectory(path string) (int, error) {
 	const flags = unix.O_PATH | unix.O_DIRECTORY // the latter triggers an automount
 	root, err := rootpath.Open(unix.AT_FDCWD, path, flags, unix.RESOLVE_NO_SYMLINKS)
@@ -97,9 +99,9 @@ func mountImage(j *config.Jail) (int, error) {
 }
 
 // RevalidateRoot makes the kernel ask a jail's storage what the path of the root leads to. Within the cache time of a
-// network file system the path still leads to a directory that was replaced on the server, and what is then opened below
-// its descriptor fails with ESTALE. The kernel looks up only the path of a failed call again (retry_estale). Opening the
-// root reports errors.
+// network file system the path still leads to a directory that was replaced on the server, and what is then opened
+// below its descriptor fails with ESTALE. The kernel looks up only the path of a failed call again (retry_estale).
+// Opening the root reports errors.
 func RevalidateRoot(j *config.Jail) {
 	var st unix.Statx_t
 	_ = unix.Statx(unix.AT_FDCWD, j.Root, unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, &st)

@@ -27,7 +27,8 @@ var clientPlugins = []string{"libslurm*.so", "auth_*.so", "cred_*.so", "hash_*.s
 	"http_parser_*.so", "url_parser_*.so", "tls_*.so"} // 25.11
 
 // glibc is never mounted in a jail: it must match the jail's own dynamic linker.
-var glibc = []string{"libc.so.", "libm.so.", "libresolv.so.", "libdl.so.", "libpthread.so.", "librt.so.", "ld-linux", "linux-vdso"}
+var glibc = []string{"libc.so.", "libm.so.", "libresolv.so.", "libdl.so.", "libpthread.so.", "librt.so.", "ld-linux",
+	"linux-vdso"}
 
 // ReadSlurm finds the parts of the node's Slurm. It omits missing files, which `gojail check` reports.
 func ReadSlurm(c *config.Config) slurmParts {
@@ -39,7 +40,10 @@ func ReadSlurm(c *config.Config) slurmParts {
 		dirs = append(dirs, readRunpath(command)...)
 	}
 	slices.Sort(dirs)
-	parts.Dirs = slices.DeleteFunc(slices.Compact(dirs), func(dir string) bool { return !rootpath.Exists(dir) || isLibDir(dir) })
+	parts.Dirs = slices.DeleteFunc(slices.Compact(dirs), func(dir string) bool {
+		return !rootpath.Exists(dir) ||
+			isLibDir(dir)
+	})
 
 	need := append(slices.Clone(commands), findStepd(c)...)
 	plugins := clientPlugins

@@ -66,7 +66,8 @@ func readRunEntries(root int) (entries []RunEntry) {
 // what to create, nil for nothing. Lines with quotes, escapes or specifiers ("%m") are other lines.
 func parseTmpfile(line string) (path string, entry *RunEntry) {
 	fields := strings.Fields(line)
-	if len(fields) < 2 || strings.ContainsAny(line, "%\\\"'") || strings.ContainsFunc(strings.TrimSpace(line), isControl) {
+	if len(fields) < 2 || strings.ContainsAny(line, "%\\\"'") || strings.ContainsFunc(strings.TrimSpace(line),
+		isControl) {
 		return "", nil
 	}
 	path = strings.TrimSuffix(fields[1], "/")
@@ -100,7 +101,8 @@ func parseTmpfile(line string) (path string, entry *RunEntry) {
 
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
-// listDirectoryIn returns the names in a directory of an open root, at most that many, sorted; none if it cannot be read.
+// listDirectoryIn returns the names in a directory of an open root, at most that many, sorted; none if it cannot be
+// read.
 func listDirectoryIn(root int, path string, most int) []string {
 	dir, err := rootpath.OpenInRoot(root, path, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 func addCDI(v *View, facts *node.HostFacts) {
 	mounted := planDeviceMounts(facts)
 	for _, d := range facts.CDI.Devices {
-		if !slices.Contains(facts.JobNodes, d.Path) && !Inside(mounted, d.Path) && !node.HasNode(v.Spec.Linux.Devices, d.Path) {
+		if !slices.Contains(facts.JobNodes, d.Path) && !Inside(mounted, d.Path) && !node.HasNode(v.Spec.Linux.Devices,
+			d.Path) {
 			v.Spec.Linux.Devices = append(v.Spec.Linux.Devices, d)
 		}
 	}

@@ -31,7 +31,8 @@ func planCacheLinks(s *config.Slurm) []Link {
 		return nil
 	}
 	links := []Link{{filepath.Join(s.Spool, contract.CacheLink), contract.CacheInJail}}
-	if isMounted := func(dir string) bool { return config.Under(node.RunConf, dir) }; !slices.ContainsFunc(append([]string{s.Conf}, s.Host...), isMounted) {
+	if isMounted := func(dir string) bool { return config.Under(node.RunConf, dir) }; !slices.ContainsFunc(
+		append([]string{s.Conf}, s.Host...), isMounted) {
 		links = append(links, Link{node.RunConf, contract.CacheInJail})
 	}
 	return links

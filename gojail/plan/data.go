@@ -67,7 +67,8 @@ func listDataDirs(c *config.Config, j *config.Jail, facts *node.HostFacts) ([]da
 // IsData reports whether the stage shows a directory of the jail.
 func IsData(c *config.Config, j *config.Jail, facts *node.HostFacts, path string) bool {
 	dirs, err := listDataDirs(c, j, facts)
-	return err != nil || findInStage(dirs, resolveTop(facts, path)) != "" // the error is reported by who plans the stage
+	// the error is reported by who plans the stage
+	return err != nil || findInStage(dirs, resolveTop(facts, path)) != ""
 }
 
 // findNeeded returns the trusted paths that exist, by the top-level directory.
@@ -82,7 +83,8 @@ func findNeeded(c *config.Config, facts *node.HostFacts) map[string][]string {
 
 // isFree reports whether a directory of the node contains no trusted path.
 func isFree(dir string, needed map[string][]string) bool {
-	return !slices.ContainsFunc(needed[config.FirstName(dir)], func(path string) bool { return config.Under(path, dir) })
+	return !slices.ContainsFunc(needed[config.FirstName(dir)],
+		func(path string) bool { return config.Under(path, dir) })
 }
 
 // findInStage returns the path in the stage of a directory of the jail, or "" if no data directory contains it.
@@ -196,20 +198,22 @@ func isWritableOverlay(m specs.Mount) bool {
 	return slices.ContainsFunc(m.Options, func(o string) bool { return strings.HasPrefix(o, "upperdir=") })
 }
 
-// markMax limits the links in one mark, since the source of a mount has 255 bytes at most (fsconfig(2)), and linksMax all of them (LINKS_MAX in
-// spank/plugin/stdio.c).
+// markMax limits the links in one mark, since the source of a mount has 255 bytes at most (fsconfig(2)), and linksMax
+// all of them (LINKS_MAX in spank/plugin/stdio.c).
 const (
 	markMax  = 240 - len(contract.StageData)
 	linksMax = 7000
 )
 
-// planDataLinks returns the jail's symlinks, such as /home -> /data/home, that lead into a data
-// directory or a job's own. Elsewhere they would lead to the node's files. Links that a mark cannot name are left out: Slurm finds no file there.
+// planDataLinks returns the jail's symlinks, such as /home -> /data/home, that lead into a data directory or a job's
+// own. Elsewhere they would lead to the node's files. Links that a mark cannot name are left out: Slurm finds no file
+// there.
 func planDataLinks(c *config.Config, facts *node.HostFacts, dirs []dataDir) []Link {
 	var links []Link
 	room := linksMax
 	add := func(path, to string) {
-		if size := len(path) + len(to) + len(":="); size <= min(room, markMax) && !strings.ContainsAny(path+to, " \t\n\\#:=,") {
+		if size := len(path) + len(to) + len(":="); size <= min(room, markMax) && !strings.ContainsAny(path+to,
+			" \t\n\\#:=,") {
 			links = append(links, Link{path, to})
 			room -= size
 		}

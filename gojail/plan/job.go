@@ -21,11 +21,13 @@ const (
 	mountIn      = "in"       // a new file system on a directory of the template, or of a mount that covers it
 	mountMade    = "in,mkdir" // as mountIn, on a directory that is created for it
 	mountAccount = "account"  // the node's users or groups, followed by the jail's own
-	mountJob     = "job"      // one per job: a new file system, the job's directory, or the mount of the job's other sandbox
-	mountScript  = "script"   // only with a batch script: a new file system on the spool directory, then the script's directory in it
-	mountUpper   = "upper"    // not seen: what holds a job's changes to the root, in memory or below scratch
-	mountRoot    = "root"     // an overlay of the template's root and those changes, as the sandbox's root
-	mountMunge   = "munge"    // munge's socket, if munged runs; not with --jail-root=range
+	// one per job: a new file system, the job's directory, or the mount of the job's other sandbox
+	mountJob = "job"
+	// only with a batch script: a new file system on the spool directory, then the script's directory in it
+	mountScript = "script"
+	mountUpper  = "upper" // not seen: what holds a job's changes to the root, in memory or below scratch
+	mountRoot   = "root"  // an overlay of the template's root and those changes, as the sandbox's root
+	mountMunge  = "munge" // munge's socket, if munged runs; not with --jail-root=range
 )
 
 // OwnMount is a mount that each sandbox adds to its jail's template.
@@ -35,8 +37,8 @@ type OwnMount struct {
 	specs.Mount
 }
 
-// OwnMounts returns the mounts of each sandbox of a jail, in order. The site file carries them to the processes that build
-// sandboxes (spank/launcher/assemble.c), which decide only what depends on the step.
+// OwnMounts returns the mounts of each sandbox of a jail, in order. The site file carries them to the processes that
+// build sandboxes (spank/launcher/assemble.c), which decide only what depends on the step.
 func OwnMounts(c *config.Config, j *config.Jail) []OwnMount {
 	list := append(planWritable(j), []OwnMount{
 		{mountOver, true, sysMount},
@@ -79,7 +81,8 @@ func OwnMounts(c *config.Config, j *config.Jail) []OwnMount {
 	return list
 }
 
-// Stat returns what is at a path of the node, as os.Stat does. It is passed in: a plan is a function of what it is given.
+// Stat returns what is at a path of the node, as os.Stat does. It is passed in: a plan is a function of what it is
+// given.
 type Stat func(path string) (fs.FileInfo, error)
 
 func (s Stat) exists(path string) bool {
@@ -87,13 +90,15 @@ func (s Stat) exists(path string) bool {
 	return err == nil
 }
 
-// JobMounts returns the own mounts of one job's sandbox, without that of its root, with the job's paths. net reports whether the job has its own network.
+// JobMounts returns the own mounts of one job's sandbox, without that of its root, with the job's paths. net reports
+// whether the job has its own network.
 func JobMounts(c *config.Config, j *config.Jail, job string, net bool, stat Stat) []specs.Mount {
 	var mounts []specs.Mount
 	script := scriptDir(c, job, stat)
 	for _, m := range OwnMounts(c, j) {
 		switch {
-		case m.Destination == "/", m.Net && !net, m.How == mountScript && script == "", m.How == mountAccount && !stat.exists(m.Destination):
+		case m.Destination == "/", m.Net && !net, m.How == mountScript && script == "", m.How == mountAccount &&
+			!stat.exists(m.Destination):
 			continue
 		case m.How == mountScript && m.Type == "bind":
 			m.Destination, m.Source = script, script
@@ -111,7 +116,8 @@ func scriptDir(c *config.Config, job string, stat Stat) string {
 	if err != nil {
 		return ""
 	}
-	dir := filepath.Join(c.Slurm.Spool, fmt.Sprintf("job%05d", number)) // Slurm's directory names have at least five digits
+	// Slurm's directory names have at least five digits
+	dir := filepath.Join(c.Slurm.Spool, fmt.Sprintf("job%05d", number))
 	if !stat.exists(dir) {
 		return ""
 	}

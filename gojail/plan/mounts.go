@@ -22,13 +22,17 @@ const CgroupRoot = "/sys/fs/cgroup"
 
 // Mounts of the kernel's file systems: the template has all, and sandboxes mount some again (OwnMounts).
 var (
-	sysMount    = specs.Mount{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"ro", "nosuid", "noexec", "nodev"}}
-	ptsMount    = specs.Mount{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "ptmxmode=666", "mode=620", "gid=5"}}
-	mqueueMount = specs.Mount{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}}
+	sysMount = specs.Mount{Destination: "/sys", Type: "sysfs", Source: "sysfs",
+		Options: []string{"ro", "nosuid", "noexec", "nodev"}}
+	ptsMount = specs.Mount{Destination: "/dev/pts", Type: "devpts", Source: "devpts",
+		Options: []string{"nosuid", "noexec", "ptmxmode=666", "mode=620", "gid=5"}}
+	mqueueMount = specs.Mount{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue",
+		Options: []string{"nosuid", "noexec", "nodev"}}
 )
 
 func procMount(j *config.Jail) specs.Mount {
-	proc := specs.Mount{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}}
+	proc := specs.Mount{Destination: "/proc", Type: "proc", Source: "proc",
+		Options: []string{"nosuid", "noexec", "nodev"}}
 	if j.Isolation.HidePID {
 		proc.Options = append(proc.Options, "hidepid=2")
 	}
@@ -39,7 +43,8 @@ func cgroupMount(j *config.Jail) specs.Mount {
 	if j.Isolation.Cgroups == config.CgroupsNode {
 		return Bind(CgroupRoot, "rbind", "ro", "nosuid", "noexec", "nodev")
 	}
-	return Tmpfs(CgroupRoot, "mode=755", "size=64k", "nosuid", "noexec", "nodev") // spank/plugin/cgroups.c adds the mounts of each job
+	// spank/plugin/cgroups.c adds the mounts of each job
+	return Tmpfs(CgroupRoot, "mode=755", "size=64k", "nosuid", "noexec", "nodev")
 }
 
 func planKernelMounts(j *config.Jail) []specs.Mount {
@@ -127,7 +132,8 @@ func ConfiguredMounts(j *config.Jail) []specs.Mount {
 		if m.Type == "bind" && !slices.Contains(options, "bind") && !slices.Contains(options, "rbind") {
 			options = append([]string{"bind"}, options...) // the OCI runtime specification requires one of them
 		}
-		mounts = append(mounts, specs.Mount{Destination: m.Destination, Type: m.Type, Source: m.Source, Options: options})
+		mounts = append(mounts, specs.Mount{Destination: m.Destination, Type: m.Type, Source: m.Source,
+			Options: options})
 	}
 	return mounts
 }

@@ -105,16 +105,19 @@ func planNamespaces(j *config.Jail) []specs.LinuxNamespace {
 // View is a root file system to assemble: a jail, or its stage. It is planned without privilege, and
 // mount.Apply assembles it.
 type View struct {
-	Spec        *specs.Spec   // Apply uses Root, Mounts in order, and Linux.{Devices,MaskedPaths,ReadonlyPaths}; the rest describes what tasks get
-	Skeleton    []Target      // mount targets that the root lacks, on an overlay of it, which is the root then
-	RootOptions []string      // mount options of the root's bind mount; unused for a tmpfs root
-	TmpfsRoot   bool          // the stage: an empty tmpfs, finally read-only, instead of Spec.Root.Path
-	Data        []specs.Mount // mounts on top of Spec.Mounts that users may own but root uses. No symlink in one leads out of it
-	Foreign     []specs.Mount // mounts on top of Data, where it has a mount point for them
-	Links       []Link        // symlinks to create on file systems that the view itself mounted
-	Dirs        []string      // directories to create there
-	SharedDirs  []string      // likewise, with mode 1777
-	Files       []File        // files that hide files of /proc
+	// Apply uses Root, Mounts in order, and Linux.{Devices,MaskedPaths,ReadonlyPaths}; the rest describes what tasks
+	// get
+	Spec        *specs.Spec
+	Skeleton    []Target // mount targets that the root lacks, on an overlay of it, which is the root then
+	RootOptions []string // mount options of the root's bind mount; unused for a tmpfs root
+	TmpfsRoot   bool     // the stage: an empty tmpfs, finally read-only, instead of Spec.Root.Path
+	// mounts on top of Spec.Mounts that users may own but root uses. No symlink in one leads out of it
+	Data       []specs.Mount
+	Foreign    []specs.Mount // mounts on top of Data, where it has a mount point for them
+	Links      []Link        // symlinks to create on file systems that the view itself mounted
+	Dirs       []string      // directories to create there
+	SharedDirs []string      // likewise, with mode 1777
+	Files      []File        // files that hide files of /proc
 }
 
 // Link is a symlink of a view: Path is absolute in the view, Target is used unchanged.

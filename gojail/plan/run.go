@@ -9,12 +9,13 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// sharedRunDirs are directories of /run to which users may write on nodes, whatever tmpfiles.d of the jail says. screen(1)
-// is often set-group-ID there, and its directory closed to others; set-ID programs have no effect in a jail, where screen
-// requires a directory that is open to all.
+// sharedRunDirs are directories of /run to which users may write on nodes, whatever tmpfiles.d of the jail says.
+// screen(1) is often set-group-ID there, and its directory closed to others; set-ID programs have no effect in a jail,
+// where screen requires a directory that is open to all.
 var sharedRunDirs = []node.RunEntry{{Path: "/run/lock"}, {Path: "/run/screen"}}
 
-// addRunEntries adds to the view what programs of users find in /run after a boot, unless another part of the view is there.
+// addRunEntries adds to the view what programs of users find in /run after a boot, unless another part of the view is
+// there.
 func addRunEntries(v *View, facts *node.HostFacts) {
 	var taken []string
 	for _, m := range v.Spec.Mounts {
@@ -26,7 +27,10 @@ func addRunEntries(v *View, facts *node.HostFacts) {
 		taken = append(taken, l.Path)
 	}
 	overlaps := func(path string, with []string) bool {
-		return slices.ContainsFunc(with, func(other string) bool { return config.Under(path, other) || config.Under(other, path) })
+		return slices.ContainsFunc(with, func(other string) bool {
+			return config.Under(path, other) ||
+				config.Under(other, path)
+		})
 	}
 	for _, e := range slices.Concat(sharedRunDirs, facts.RunEntries) {
 		switch {

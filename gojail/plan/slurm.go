@@ -51,7 +51,8 @@ func bringsMunge(c *config.Config) bool {
 func planSpoolMounts(c *config.Config) []specs.Mount {
 	mounts := []specs.Mount{Tmpfs(c.Slurm.Spool, "mode=755", "nosuid", "nodev")}
 	if c.Slurm.SpoolBase != c.Slurm.Spool {
-		mounts = append([]specs.Mount{Tmpfs(c.Slurm.SpoolBase, "ro", "mode=755", "size=4k", "nosuid", "nodev", "noexec")}, mounts...)
+		mounts = append([]specs.Mount{Tmpfs(c.Slurm.SpoolBase, "ro", "mode=755", "size=4k", "nosuid", "nodev",
+			"noexec")}, mounts...)
 	}
 	return mounts
 }

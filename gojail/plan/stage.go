@@ -64,16 +64,17 @@ func Stage(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, erro
 	return v, nil
 }
 
-// mark plans an empty mount below a file system, which says whose that is: by what it lies on, the plugin decides which files can be
-// stdin, stdout and stderr of a task.
+// mark plans an empty mount below a file system, which says whose that is: by what it lies on, the plugin decides which
+// files can be stdin, stdout and stderr of a task.
 func mark(dir, whose string) specs.Mount {
 	m := Tmpfs(dir, "ro", "mode=1777", "size=4k", "nosuid", "nodev", "noexec")
 	m.Source = whose
 	return m
 }
 
-// markData plans the marks of a directory with data of the jail or the job. Their sources name the links that lead there: a file that Slurm opened
-// by one has a path without it, so the plugin checks where the jail's link leads by then. A mark on one that names further links ends with a colon.
+// markData plans the marks of a directory with data of the jail or the job. Their sources name the links that lead
+// there: a file that Slurm opened by one has a path without it, so the plugin checks where the jail's link leads by
+// then. A mark on one that names further links ends with a colon.
 func markData(dir string, links []Link) []specs.Mount {
 	marks := []specs.Mount{mark(dir, contract.StageData)}
 	room := markMax
@@ -114,7 +115,8 @@ func listShownPaths(c *config.Config, facts *node.HostFacts) []string {
 }
 
 // planTrustedMounts plans mounts of the trusted paths that no mounted directory of the host contains.
-func planTrustedMounts(c *config.Config, j *config.Jail, facts *node.HostFacts, have []specs.Mount) ([]specs.Mount, error) {
+func planTrustedMounts(c *config.Config, j *config.Jail, facts *node.HostFacts, have []specs.Mount) ([]specs.Mount,
+	error) {
 	links := map[string]bool{}
 	for _, top := range facts.HostTop {
 		links[top.Name] = top.Link != "" && slices.Contains(config.HostDirs, top.Name)

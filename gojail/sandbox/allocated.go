@@ -15,13 +15,14 @@ import (
 	"github.com/gojail/gojail/internal/hostlist"
 )
 
-// CheckAllocated requires that Slurm says of a job that it is the user's and has this node; else it removes what the Prolog noted of it. A node
-// that slurmctld took for dead keeps that note, as Slurm runs no Epilog there for a job without steps: the job's GPUs are
-// another job's by then, and its number may be another user's.
+// CheckAllocated requires that Slurm says of a job that it is the user's and has this node; else it removes what the
+// Prolog noted of it. A node that slurmctld took for dead keeps that note, as Slurm runs no Epilog there for a job
+// without steps: the job's GPUs are another job's by then, and its number may be another user's.
 func CheckAllocated(ctx context.Context, s *state.State, c *config.Config, job, uid string) error {
 	squeue, asked := node.FindSlurmCommand(c, "squeue"), time.Now()
 	if squeue == "" {
-		return fmt.Errorf("cannot ask Slurm whether job %s has this node: no squeue here; start a step of the job, and connect again", job)
+		return fmt.Errorf("cannot ask Slurm whether job %s has this node: no squeue here; start a step of the job, "+
+			"and connect again", job)
 	}
 	ctx, cancel := context.WithTimeout(ctx, squeueDeadline)
 	defer cancel()
@@ -37,11 +38,13 @@ func CheckAllocated(ctx context.Context, s *state.State, c *config.Config, job, 
 	return nil
 }
 
-// listsNode reports whether squeue lists a job of a user with a node. While a job is COMPLETING, the node is another one's already.
+// listsNode reports whether squeue lists a job of a user with a node. While a job is COMPLETING, the node is another
+// one's already.
 func listsNode(stdout, job, uid, node string) bool {
 	for line := range strings.Lines(stdout) { // of a job array, all tasks
 		fields := strings.Fields(line)
-		if len(fields) != 4 || fields[0] != job || fields[2] != uid || fields[1] == "COMPLETING" || fields[1] == "STAGE_OUT" || slices.Contains(finished, fields[1]) {
+		if len(fields) != 4 || fields[0] != job || fields[2] != uid || fields[1] == "COMPLETING" ||
+			fields[1] == "STAGE_OUT" || slices.Contains(finished, fields[1]) {
 			continue
 		}
 		if nodes, err := hostlist.Parse(fields[3]); err == nil && nodes.Contains(node) {

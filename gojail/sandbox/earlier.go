@@ -25,10 +25,10 @@ type Present struct {
 	Begun time.Time // when it began on this node, if nothing of it can be here yet: its Prolog asks; else zero
 }
 
-// EndEarlier ends what an earlier job of the same number left on this node, as the end of that job would have: sandboxes, network, files and
-// records. What is another user's is of an earlier job, since Slurm has one job of a number; what is the same user's, if it is older than the
-// present job. It returns an error if processes are still in it, and does nothing if there is nothing of an earlier job. release releases the
-// job's network.
+// EndEarlier ends what an earlier job of the same number left on this node, as the end of that job would have:
+// sandboxes, network, files and records. What is another user's is of an earlier job, since Slurm has one job of a
+// number; what is the same user's, if it is older than the present job. It returns an error if processes are still in
+// it, and does nothing if there is nothing of an earlier job. release releases the job's network.
 func EndEarlier(s *state.State, c *config.Config, p Present, until time.Time, release func(job string) error) error {
 	if !state.JobRule.MatchString(p.Job) || contract.IsLogin(p.Job) {
 		return fmt.Errorf("%q is not a job id", p.Job)
@@ -99,8 +99,9 @@ func (e *earlier) hasOthersRecords() bool {
 	return slices.ContainsFunc(records, func(r state.Record) bool { return !r.Damaged && r.UID != e.UID })
 }
 
-// isOlder reports whether the records are of before the present job, which has just begun here. A slurmd that has lost its state runs the
-// Prolog of a running job again: its steps are slurmstepd's, and what was made since it began is its own.
+// isOlder reports whether the records are of before the present job, which has just begun here. A slurmd that has lost
+// its state runs the Prolog of a running job again: its steps are slurmstepd's, and what was made since it began is its
+// own.
 func (e *earlier) isOlder() bool {
 	if e.Begun.IsZero() || !isRecorded(e.state, e.Job) || !e.state.Begun(e.Job).Before(e.Begun) {
 		return false
@@ -110,7 +111,8 @@ func (e *earlier) isOlder() bool {
 	return step == "" && err == nil
 }
 
-// findOtherOwner returns the uid of the user whose scratch directory of that number is there, or "" if it is the present job's, or nobody's.
+// findOtherOwner returns the uid of the user whose scratch directory of that number is there, or "" if it is the
+// present job's, or nobody's.
 func (e *earlier) findOtherOwner() string {
 	info, err := os.Lstat(filepath.Join(e.parent, e.Job))
 	if err != nil {
@@ -123,15 +125,19 @@ func (e *earlier) findOtherOwner() string {
 	return strconv.FormatUint(uint64(st.Uid), 10)
 }
 
-// checkUninhabited requires that no process is in the sandboxes of the earlier job. With two clusters that share a state directory by
-// mistake, that job may be running.
+// checkUninhabited requires that no process is in the sandboxes of the earlier job. With two clusters that share a
+// state directory by mistake, that job may be running.
 func (e *earlier) checkUninhabited() error {
 	records, err := e.state.Sandboxes(e.Job)
 	owner := e.findOtherOwner()
-	if err == nil && (slices.ContainsFunc(records, func(r state.Record) bool { return r.Lives() && holderOrZygote{r, true}.isInhabited() }) ||
-		owner != "" && isMountedByUser(filepath.Join(e.parent, e.Job), owner)) {
-		err = errors.New("a job of another user with the same id left its sandbox on this node, and processes are still in it; " +
-			"ask your administrator to end them, and try again")
+	if err == nil &&
+		(slices.ContainsFunc(records,
+			func(r state.Record) bool { return r.Lives() && holderOrZygote{r, true}.isInhabited() }) ||
+			owner != "" && isMountedByUser(filepath.Join(e.parent, e.Job), owner)) {
+		err =
+			errors.New("a job of another user with the same id left its sandbox on this node, and processes are " +
+				"still in it; " +
+				"ask your administrator to end them, and try again")
 	}
 	return err
 }

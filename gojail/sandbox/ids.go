@@ -13,12 +13,13 @@ import (
 	"github.com/gojail/gojail/gojail/subids"
 )
 
-// FindIDs returns the range of a user for --jail-root=range. It fails if an id of it is known to be somebody else's, and if what has to be
-// asked does not answer before the context ends.
+// FindIDs returns the range of a user for --jail-root=range. It fails if an id of it is known to be somebody else's,
+// and if what has to be asked does not answer before the context ends.
 func FindIDs(ctx context.Context, source subids.Source, c *config.Config, uid uint32) (r subids.IDRange, err error) {
 	name, err := source.LookUp(ctx, "passwd", uid)
 	if err != nil {
-		return r, fmt.Errorf("--jail-root=range: cannot ask the name service for uid %d: %w; try again, or ask your administrator to correct it", uid, err)
+		return r, fmt.Errorf("--jail-root=range: cannot ask the name service for uid %d: %w; try again, or ask your "+
+			"administrator to correct it", uid, err)
 	}
 	if name == "" {
 		name = strconv.FormatUint(uint64(uid), 10)
@@ -34,8 +35,8 @@ func FindIDs(ctx context.Context, source subids.Source, c *config.Config, uid ui
 	return r, err
 }
 
-// ReadIDs reads what is known of the ids of this node. Where the name service may have accounts that it does not list, it adds the ids of
-// processes of this node and those of jobs of the cluster.
+// ReadIDs reads what is known of the ids of this node. Where the name service may have accounts that it does not list,
+// it adds the ids of processes of this node and those of jobs of the cluster.
 func ReadIDs(ctx context.Context, source subids.Source, c *config.Config) (*subids.Table, error) {
 	t, err := subids.Read(ctx, source)
 	if err != nil || len(t.Unlisted) == 0 {
@@ -52,7 +53,9 @@ func ReadIDs(ctx context.Context, source subids.Source, c *config.Config) (*subi
 	}
 	text, err := runSqueue(ctx, squeue, c.Slurm.Conf, "--all", "--local", "-o", "%A %U %G")
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask Slurm for the users of jobs, as %s of nsswitch.conf may not list all accounts: %w; try again", strings.Join(t.Unlisted, ", "), err)
+		return nil,
+			fmt.Errorf("cannot ask Slurm for the users of jobs, as %s of nsswitch.conf may not list all accounts: "+
+				"%w; try again", strings.Join(t.Unlisted, ", "), err)
 	}
 	t.AddOwners(parseJobOwners(text))
 	return t, nil
@@ -68,7 +71,8 @@ func parseJobOwners(text string) (uids, gids []subids.Owner) {
 		uid, err := config.ParseID(fields[1])
 		gid, also := config.ParseID(fields[2])
 		if err == nil && also == nil {
-			uids, gids = append(uids, subids.Owner{ID: uid, Name: "job " + fields[0]}), append(gids, subids.Owner{ID: gid, Name: "job " + fields[0]})
+			uids, gids = append(uids, subids.Owner{ID: uid, Name: "job " + fields[0]}),
+				append(gids, subids.Owner{ID: gid, Name: "job " + fields[0]})
 		}
 	}
 	return uids, gids

@@ -15,11 +15,12 @@ import (
 	"github.com/gojail/gojail/gojail/state"
 )
 
-// isKnown reports whether the state directory has anything of a job, which has begun on this node since the last boot then. Whoever
-// builds a sandbox, or gives the job a scratch directory, writes there first (spank/common/job.c, scratch.c). A scratch directory
-// that nodes share may be another node's.
+// isKnown reports whether the state directory has anything of a job, which has begun on this node since the last boot
+// then. Whoever builds a sandbox, or gives the job a scratch directory, writes there first (spank/common/job.c,
+// scratch.c). A scratch directory that nodes share may be another node's.
 func (s *sweep) isKnown(job string) bool {
-	return isRecorded(s.state, job) || s.state.IsAllocated(job) || isOnNetwork(filepath.Join(s.config.Scratch, contract.JobsDir, job))
+	return isRecorded(s.state, job) || s.state.IsAllocated(job) ||
+		isOnNetwork(filepath.Join(s.config.Scratch, contract.JobsDir, job))
 }
 
 // isRecorded reports whether a job's directory in the state directory has more than the lock.
@@ -29,9 +30,11 @@ func isRecorded(s *state.State, job string) bool {
 		slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != contract.LockFile })
 }
 
-// networkTypes are the types of file systems that several nodes may mount (statfs(2)); those without a name are Lustre, GPFS and BeeGFS.
+// networkTypes are the types of file systems that several nodes may mount (statfs(2)); those without a name are Lustre,
+// GPFS and BeeGFS.
 var networkTypes = []int64{
-	unix.NFS_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.CEPH_SUPER_MAGIC, unix.AFS_SUPER_MAGIC, unix.V9FS_MAGIC, unix.FUSE_SUPER_MAGIC,
+	unix.NFS_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.CEPH_SUPER_MAGIC, unix.AFS_SUPER_MAGIC,
+	unix.V9FS_MAGIC, unix.FUSE_SUPER_MAGIC,
 	0x0bd00bd0, 0x47504653, 0x19830326,
 }
 

@@ -51,16 +51,17 @@ func endLogin(s *state.State, scratch, job string, until time.Time) (parent stri
 	})
 }
 
-// hasInhabitedSandbox reports whether processes are in a sandbox of the user's sessions, which another version of gojail
-// may have built, and whose holder may have ended.
+// hasInhabitedSandbox reports whether processes are in a sandbox of the user's sessions, which another version of
+// gojail may have built, and whose holder may have ended.
 func hasInhabitedSandbox(s *state.State, scratch, job string) bool {
 	records, err := s.Sandboxes(job)
-	return err != nil || slices.ContainsFunc(records, func(r state.Record) bool { return r.Lives() && holderOrZygote{r, true}.isInhabited() }) ||
+	return err != nil || slices.ContainsFunc(records,
+		func(r state.Record) bool { return r.Lives() && holderOrZygote{r, true}.isInhabited() }) ||
 		isMountedByUser(filepath.Join(findScratch(s, scratch, job), job), strings.TrimPrefix(job, contract.LoginPrefix))
 }
 
-// isMountedByUser reports whether a process of the user has files below a directory mounted, in another mount namespace than
-// this process's. Without a PID namespace, processes outlive the holder of their sandbox.
+// isMountedByUser reports whether a process of the user has files below a directory mounted, in another mount namespace
+// than this process's. Without a PID namespace, processes outlive the holder of their sandbox.
 func isMountedByUser(dir, uid string) bool {
 	// A mount's root is a path in its file system, whose own place on the node may be any directory above this one.
 	below := "/" + filepath.Base(filepath.Dir(dir)) + "/" + filepath.Base(dir) + "/"
@@ -75,8 +76,8 @@ func isMountedByUser(dir, uid string) bool {
 	})
 }
 
-// findSession returns why the sandbox of a user's sessions must be left alone, or "". A launcher that watches it ends it
-// in time (spank/launcher/login.c).
+// findSession returns why the sandbox of a user's sessions must be left alone, or "". A launcher that watches it ends
+// it in time (spank/launcher/login.c).
 func findSession(s *state.State, scratch, job string) (string, error) {
 	for _, lock := range []struct{ name, why string }{
 		{contract.SessionsLock, "a session uses it"},

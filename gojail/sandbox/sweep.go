@@ -53,11 +53,11 @@ type sweep struct {
 // processes whose record is lost. The error lists what could not be removed. Files of the jobs are in the
 // trash afterwards, see EmptyTrash.
 //
-// A job exists while it has a slurmstepd, or until slurmctld reports that it ended. Any other answer, or
-// none, leaves the job alone. Slurmctld is not asked about a job of which the state directory knows nothing:
-// what it left is from before the boot, and no part of the same job that runs now, maybe requeued. Sandboxes that are being built need no grace time: their builder is a
-// slurmstepd (or the process of gojail run), which the sweep finds, and looks for again under the job's
-// lock.
+// A job exists while it has a slurmstepd, or until slurmctld reports that it ended. Any other answer, or none, leaves
+// the job alone. Slurmctld is not asked about a job of which the state directory knows nothing: what it left is from
+// before the boot, and no part of the same job that runs now, maybe requeued. Sandboxes that are being built need no
+// grace time: their builder is a slurmstepd (or the process of gojail run), which the sweep finds, and looks for again
+// under the job's lock.
 func Sweep(s *state.State, c *config.Config) (SweepReport, error) {
 	w := &sweep{state: s, config: c, squeue: node.FindSlurmCommand(c, "squeue"), ask: true, begun: time.Now()}
 	return w.run()
@@ -231,7 +231,8 @@ func (s *sweep) sweepZygotes() error {
 			if e == nil {
 				s.report.Zygotes = append(s.report.Zygotes, r.Name)
 			} else if !os.IsNotExist(e) {
-				err = oneline.Both(err, fmt.Errorf("cannot remove %s: %w", s.state.ZygoteRecord(r.Name), oneline.Cause(e)))
+				err = oneline.Both(err, fmt.Errorf("cannot remove %s: %w", s.state.ZygoteRecord(r.Name),
+					oneline.Cause(e)))
 			}
 		}
 		unlock()

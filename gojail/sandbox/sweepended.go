@@ -14,8 +14,9 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// retryMost is the limit of jobs that are retried after the end of another job. The end of a job may fail temporarily: a mount that somebody
-// made, storage that hangs. The job is noted (docs/state.md), and gojail retries after the ends of later jobs.
+// retryMost is the limit of jobs that are retried after the end of another job. The end of a job may fail temporarily:
+// a mount that somebody made, storage that hangs. The job is noted (docs/state.md), and gojail retries after the ends
+// of later jobs.
 const retryMost = 8
 
 // retryTime is the time after which no other job is retried: the files of the job that ended are still to be removed.
@@ -83,8 +84,8 @@ func (s *sweep) endAgain(job string, until time.Time, release func(job string) e
 	return oneline.Both(err, failed)
 }
 
-// NoteUnremoved notes a job that has ended and whose files cannot be removed, for RetryEnded. A job of the same number, such as the
-// same job requeued, may be on the node by then: it is not noted, as it would be ended.
+// NoteUnremoved notes a job that has ended and whose files cannot be removed, for RetryEnded. A job of the same number,
+// such as the same job requeued, may be on the node by then: it is not noted, as it would be ended.
 func NoteUnremoved(s *state.State, job string) {
 	if !state.JobRule.MatchString(job) || contract.IsLogin(job) {
 		return

@@ -37,7 +37,8 @@ func (s *sweep) endLostHolders() error {
 			continue
 		}
 		if p.holder && p.isInhabited() {
-			s.report.Kept = append(s.report.Kept, fmt.Sprintf("process %d of gojail, whose record is lost: processes are in its sandbox", p.PID))
+			s.report.Kept = append(s.report.Kept,
+				fmt.Sprintf("process %d of gojail, whose record is lost: processes are in its sandbox", p.PID))
 			continue
 		}
 		if e := p.Kill(teardownHolder); e != nil {
@@ -104,7 +105,8 @@ func readRecorded(s *state.State) (map[int]bool, error) {
 	zygotes, err2 := s.Zygotes()
 	for _, job := range jobs {
 		zygotes = append(zygotes, job.Sandboxes...)
-		zygotes = append(zygotes, state.ReadRecord(filepath.Join(s.JobDir(job.ID), contract.NamespaceRecord))) // the holder of the namespaces that the job's sandboxes share
+		// the holder of the namespaces that the job's sandboxes share
+		zygotes = append(zygotes, state.ReadRecord(filepath.Join(s.JobDir(job.ID), contract.NamespaceRecord)))
 	}
 	for _, r := range zygotes {
 		known[r.PID] = true
@@ -115,7 +117,10 @@ func readRecorded(s *state.State) (map[int]bool, error) {
 // findHoldersAndZygotes returns the holders and zygotes of this state directory. A process that builds a sandbox
 // has another name, and ends by itself.
 func findHoldersAndZygotes(s *state.State) (list []holderOrZygote) {
-	for _, r := range findProcesses(s, func(name string) bool { return name == contract.HolderName || name == contract.ZygoteName }) {
+	for _, r := range findProcesses(s, func(name string) bool {
+		return name == contract.HolderName ||
+			name == contract.ZygoteName
+	}) {
 		list = append(list, holderOrZygote{r, r.Name == contract.HolderName})
 	}
 	return list

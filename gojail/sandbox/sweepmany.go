@@ -41,8 +41,8 @@ func (s *sweep) askAbout(jobs []string) {
 }
 
 // readVerdicts parses squeue's lines "JOB STATE ARRAY" about many jobs. It returns the verdicts about those that are
-// listed, and the jobs that slurmctld does not know: squeue lists neither them, nor a task of their array, nor any job of
-// unknown origin, such as a part of a heterogeneous job.
+// listed, and the jobs that slurmctld does not know: squeue lists neither them, nor a task of their array, nor any job
+// of unknown origin, such as a part of a heterogeneous job.
 func readVerdicts(jobs []string, stdout string) (verdicts map[string]string, unlisted []string) {
 	lines, listed := map[string]string{}, map[string]bool{}
 	for line := range strings.Lines(stdout) {

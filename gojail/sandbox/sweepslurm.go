@@ -48,7 +48,8 @@ func (s *sweep) askController(job string) string {
 // has text of users.
 func runSqueue(ctx context.Context, squeue, conf string, args ...string) (string, error) {
 	return slurm.Run(ctx, slurm.Program{
-		Command: command.Command{Path: squeue, Args: append([]string{"-h"}, args...)}, Conf: filepath.Join(conf, "slurm.conf"),
+		Command: command.Command{Path: squeue, Args: append([]string{"-h"}, args...)},
+		Conf:    filepath.Join(conf, "slurm.conf"),
 	})
 }
 

@@ -52,7 +52,8 @@ func Teardown(s *state.State, scratch, job string, until time.Time) error {
 // that cannot be removed.
 func emptyTrashOf(parent, job string, until time.Time) (err error) {
 	for name, e := range emptyTrash(parent, job, until, false) {
-		if own := name == "" || strings.HasPrefix(name, job+"."); own && !errors.Is(e, rmtree.ErrTimeIsUp) && !errors.Is(e, errBusy) {
+		if own := name == "" || strings.HasPrefix(name, job+"."); own && !errors.Is(e, rmtree.ErrTimeIsUp) &&
+			!errors.Is(e, errBusy) {
 			err = oneline.Both(err, fmt.Errorf("job %s: %w", job, e))
 		}
 	}
@@ -74,7 +75,8 @@ func teardown(s *state.State, scratch, job string, until time.Time, mayI func() 
 
 // teardownLocked is teardown for any job, even if nothing of it exists: it takes the job's lock in any
 // case.
-func teardownLocked(s *state.State, scratch, job string, until time.Time, mayI func() error) (parent string, err error) {
+func teardownLocked(s *state.State, scratch, job string, until time.Time, mayI func() error) (parent string,
+	err error) {
 	lock, err := lockJob(s, job, earlierOf(time.Now().Add(teardownLock), until))
 	if err != nil {
 		return "", fmt.Errorf("job %s: %w", job, err)
@@ -93,7 +95,8 @@ func teardownLocked(s *state.State, scratch, job string, until time.Time, mayI f
 	return parent, nil
 }
 
-// endLocked ends the holders of a job, moves its scratch directory to the trash and removes its records. The caller holds the job's lock.
+// endLocked ends the holders of a job, moves its scratch directory to the trash and removes its records. The caller
+// holds the job's lock.
 func endLocked(s *state.State, parent, job string, until time.Time) error {
 	for _, step := range []func() error{
 		func() error { return endHolders(s, job, until) },

@@ -177,7 +177,8 @@ func (t *trash) emptyLocked(dir *os.File) error {
 			if turn.After(t.until) {
 				turn = t.until
 			}
-			if err := rmtree.Remove(t.path, name, turn); err != nil && (!errors.Is(err, rmtree.ErrTimeIsUp) || !time.Now().Before(t.until)) {
+			if err := rmtree.Remove(t.path, name, turn); err != nil && (!errors.Is(err, rmtree.ErrTimeIsUp) ||
+				!time.Now().Before(t.until)) {
 				t.left[name] = err
 			}
 		}

@@ -36,14 +36,17 @@ func readArguments(text string) map[string]string {
 }
 
 // shortIDs are the system calls whose 32-bit form takes 16-bit user and group ids (kernel/uid16.c).
-var shortIDs = []string{"chown", "fchown", "lchown", "setfsgid", "setfsuid", "setgid", "setregid", "setresgid", "setresuid", "setreuid", "setuid"}
+var shortIDs = []string{"chown", "fchown", "lchown", "setfsgid", "setfsuid", "setgid", "setregid", "setresgid",
+	"setresuid", "setreuid", "setuid"}
 
 // argumentWidth returns the number of bytes of an argument that the kernel uses.
 func (a abi) argumentWidth(name string, index uint) (int, error) {
 	digits, known := argumentWidths[name]
 	switch {
 	case !known && a.wide:
-		return 0, fmt.Errorf("a rule compares arguments of %q, whose width in the kernel is unknown; remove the comparison", name)
+		return 0,
+			fmt.Errorf("a rule compares arguments of %q, whose width in the kernel is unknown; remove the comparison",
+				name)
 	case index > 5:
 		return 0, fmt.Errorf("a rule compares argument %d; a system call has arguments 0 to 5", index)
 	}
@@ -83,7 +86,8 @@ func (a abi) readComparison(name string, arg specs.LinuxSeccompArg) (comparison,
 	for _, v := range limits {
 		negative := int64(v) < 0 && int64(v) >= -1<<(8*bytes-1)
 		if a.wide && v > c.seen && !negative {
-			return c, fmt.Errorf("a rule compares argument %d of %q with %#x, but the kernel uses only %d bits of it; use a value that fits", arg.Index, name, v, 8*bytes)
+			return c, fmt.Errorf("a rule compares argument %d of %q with %#x, but the kernel uses only %d bits of "+
+				"it; use a value that fits", arg.Index, name, v, 8*bytes)
 		}
 	}
 	c.value, c.two = arg.Value&c.seen, arg.ValueTwo&c.seen

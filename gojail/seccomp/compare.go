@@ -67,7 +67,8 @@ func (c comparison) compileEqual(mask, value uint64, yes, no target) (steps []st
 func compileRow(rules []rule) (steps []step) {
 	c := rules[0].comparisons[0]
 	if c.isWide() {
-		steps = append(loadArgument(c.index, high), step{jumpIf(unix.BPF_JEQ, uint32(c.value>>32), 0, 0), next, isFalse})
+		steps = append(loadArgument(c.index, high), step{jumpIf(unix.BPF_JEQ, uint32(c.value>>32), 0, 0), next,
+			isFalse})
 	}
 	steps = append(steps, loadArgument(c.index, low)...)
 	steps = append(steps, keepBits(uint32(c.seen))...)

@@ -38,7 +38,8 @@ func Compile(p *specs.LinuxSeccomp) ([]byte, error) {
 
 func compile(p *specs.LinuxSeccomp, machine []abi) (code, error) {
 	if len(machine) == 0 {
-		return nil, fmt.Errorf("seccomp filters are not supported on %s; write seccomp = \"none\" for this jail", runtime.GOARCH)
+		return nil, fmt.Errorf("seccomp filters are not supported on %s; write seccomp = \"none\" for this jail",
+			runtime.GOARCH)
 	}
 	if len(p.Flags) > 0 || p.ListenerPath != "" {
 		return nil, fmt.Errorf("flags and listenerPath have no effect here; remove them from the profile")
@@ -56,7 +57,8 @@ func compile(p *specs.LinuxSeccomp, machine []abi) (code, error) {
 		if err != nil {
 			return nil, err
 		}
-		if search := t.addSearch(foldSpans(spans), newest+1); search < len(t.backward)-1 { // a single answer, which the other ABI has
+		// a single answer, which the other ABI has
+		if search := t.addSearch(foldSpans(spans), newest+1); search < len(t.backward)-1 {
 			t.addFarJump(search)
 		}
 		t.addInstruction(loadWord(offsetNumber))
@@ -67,7 +69,9 @@ func compile(p *specs.LinuxSeccomp, machine []abi) (code, error) {
 	program := t.backward
 	slices.Reverse(program)
 	if len(program) > unix.BPF_MAXINSNS {
-		return nil, fmt.Errorf("the profile compiles to %d instructions, but the kernel accepts %d; use fewer conditions", len(program), unix.BPF_MAXINSNS)
+		return nil,
+			fmt.Errorf("the profile compiles to %d instructions, but the kernel accepts %d; use fewer conditions",
+				len(program), unix.BPF_MAXINSNS)
 	}
 	return program, nil
 }
@@ -125,7 +129,8 @@ func (a abi) readRules(p *specs.LinuxSeccomp) (rules map[uint32][]rule, newest u
 			n, ok := numbers[name]
 			if !ok {
 				if !known[name] && from.Action != specs.ActAllow && from.Action != specs.ActLog {
-					return nil, 0, fmt.Errorf("the profile refuses %q, which is not a system call; is it misspelt?", name)
+					return nil, 0, fmt.Errorf("the profile refuses %q, which is not a system call; is it misspelt?",
+						name)
 				}
 				continue
 			}

@@ -15,9 +15,9 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// additions are calls that Docker ties to a capability but jobs need without it. The kernel's own checks
-// suffice: the first calls act on the caller's memory (that of another process requires the rights of ptrace(2)), those for
-// other processes can do nothing that ptrace could not, and the others tell what /proc and inotify(7) do.
+// additions are calls that Docker ties to a capability but jobs need without it. The kernel's own checks suffice: the
+// first calls act on the caller's memory (that of another process requires the rights of ptrace(2)), those for other
+// processes can do nothing that ptrace could not, and the others tell what /proc and inotify(7) do.
 var additions = []string{
 	"get_mempolicy", "mbind", "set_mempolicy", "set_mempolicy_home_node", // MPI, NCCL, numactl
 	"move_pages", "migrate_pages", // placement of pages: hwloc
@@ -27,20 +27,23 @@ var additions = []string{
 	"lsm_get_self_attr", "lsm_list_modules", // libapparmor, libselinux
 }
 
-// replaced are the calls that Docker's profile permits and this package decides about: sockets (socketRows) and personalities.
-// A 32-bit program could open any socket by socketcall, whose arguments are in memory; C libraries use the direct calls, which
-// Linux 4.3 added.
+// replaced are the calls that Docker's profile permits and this package decides about: sockets (socketRows) and
+// personalities. A 32-bit program could open any socket by socketcall, whose arguments are in memory; C libraries use
+// the direct calls, which Linux 4.3 added.
 var replaced = []string{"socket", "socketpair", "socketcall", "personality"}
 
-// absent are the calls that fail as in a kernel without them, because programs then do without: keyrings, which join the jobs of a
-// user, and whose request_key starts a program of the node's as root; and the setting of LSM attributes, which /proc has, too.
+// absent are the calls that fail as in a kernel without them, because programs then do without: keyrings, which join
+// the jobs of a user, and whose request_key starts a program of the node's as root; and the setting of LSM attributes,
+// which /proc has, too.
 var absent = []string{"socketcall", "add_key", "keyctl", "request_key", "lsm_set_self_attr"}
 
-// ownFlags are the flags of unshare(2) that concern the caller alone: threads with a working directory or descriptors of their own.
+// ownFlags are the flags of unshare(2) that concern the caller alone: threads with a working directory or descriptors
+// of their own.
 const ownFlags = unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SYSVSEM
 
-// ownPersonalities are those that change how the kernel treats the caller alone: 32-bit names of machine (PER_LINUX32) and
-// version (UNAME26), and no random addresses, for debuggers and sanitizers (ADDR_NO_RANDOMIZE). The other flags are poorly tested.
+// ownPersonalities are those that change how the kernel treats the caller alone: 32-bit names of machine (PER_LINUX32)
+// and version (UNAME26), and no random addresses, for debuggers and sanitizers (ADDR_NO_RANDOMIZE). The other flags are
+// poorly tested.
 const ownPersonalities = 0x0008 | 0x0020000 | 0x0040000
 
 // Default returns Docker's profile, with additions, and without what makes the kernel load modules, for tasks with the
@@ -51,7 +54,8 @@ func Default(caps []string) (*specs.LinuxSeccomp, error) {
 		return nil, fmt.Errorf("the default seccomp profile: %w", err)
 	}
 	for i, rule := range p.Syscalls {
-		p.Syscalls[i].Names = slices.DeleteFunc(rule.Names, func(name string) bool { return slices.Contains(replaced, name) })
+		p.Syscalls[i].Names = slices.DeleteFunc(rule.Names,
+			func(name string) bool { return slices.Contains(replaced, name) })
 	}
 	p.Syscalls = slices.Concat(listLoadingRules(), p.Syscalls, listSocketRules(), []specs.LinuxSyscall{
 		{Names: additions, Action: specs.ActAllow},
@@ -65,12 +69,13 @@ func Default(caps []string) (*specs.LinuxSeccomp, error) {
 }
 
 // containerCalls are the calls by which programs make user namespaces and mount in them.
-var containerCalls = []string{"clone", "unshare", "setns", "mount", "umount", "umount2", "pivot_root", "chroot", "sethostname", "setdomainname",
+var containerCalls = []string{"clone", "unshare", "setns", "mount", "umount", "umount2", "pivot_root", "chroot",
+	"sethostname", "setdomainname",
 	"open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"}
 
-// Containers returns the default profile with what containers in the jail need: bubblewrap, Podman, Apptainer, enroot, Charliecloud.
-// Root of a user namespace reaches far more of the kernel than a user; what remains refused (netlink NETFILTER and packet sockets,
-// bpf, io_uring) is where most of its faults were.
+// Containers returns the default profile with what containers in the jail need: bubblewrap, Podman, Apptainer, enroot,
+// Charliecloud. Root of a user namespace reaches far more of the kernel than a user; what remains refused (netlink
+// NETFILTER and packet sockets, bpf, io_uring) is where most of its faults were.
 func Containers(caps []string) (*specs.LinuxSeccomp, error) {
 	p, err := Default(caps)
 	if err == nil {
@@ -104,8 +109,8 @@ func Load(path string, caps []string) (*specs.LinuxSeccomp, error) {
 	return p, nil
 }
 
-// AllowAll returns a profile that refuses no call, for rules of gojail's own to be put before: those of 32-bit programs are in it, as
-// Compile has such a program killed by a profile that does not list it.
+// AllowAll returns a profile that refuses no call, for rules of gojail's own to be put before: those of 32-bit programs
+// are in it, as Compile has such a program killed by a profile that does not list it.
 func AllowAll() *specs.LinuxSeccomp {
 	p := &specs.LinuxSeccomp{DefaultAction: specs.ActAllow}
 	for _, a := range thisMachine() {

@@ -17,8 +17,8 @@ type socketRow struct {
 	why       string
 }
 
-// socketRows are the decisions about socket(2) and socketpair(2). The first row that applies decides. Families, protocols
-// and types that programs do not need are refused, because the kernel loads a module for a socket of any user
+// socketRows are the decisions about socket(2) and socketpair(2). The first row that applies decides. Families,
+// protocols and types that programs do not need are refused, because the kernel loads a module for a socket of any user
 // (__sock_create, inet_create and netlink_create: request_module), or starts modprobe in vain, as root and outside the
 // job's cgroups.
 var socketRows = []socketRow{
@@ -42,10 +42,12 @@ var socketRows = []socketRow{
 	{sockets: "netlink ROUTE", families: isFamily(unix.AF_NETLINK), protocols: isProtocol(unix.NETLINK_ROUTE),
 		why: "`getaddrinfo`, `if_nameindex`, UCX, `ip`"},
 	{sockets: "netlink RDMA", families: isFamily(unix.AF_NETLINK), protocols: isProtocol(unix.NETLINK_RDMA),
-		why: "rdma-core: devices, and whether a process may fork. On a node without RDMA the kernel may load ib_core for it"},
+		why: "rdma-core: devices, and whether a process may fork. On a node without RDMA the kernel may load ib_core " +
+			"for it"},
 	{sockets: "other netlink", families: isFamily(unix.AF_NETLINK), errno: unix.EPROTONOSUPPORT,
 		why: "CONNECTOR reports the node's processes, KOBJECT_UEVENT its devices. USERSOCK joins jobs. A message to " +
-			"SOCK_DIAG or GENERIC loads modules; `ss` falls back to /proc/net. PAM and libaudit tolerate this error of AUDIT"},
+			"SOCK_DIAG or GENERIC loads modules; `ss` falls back to /proc/net. PAM and libaudit tolerate this error " +
+			"of AUDIT"},
 	{sockets: "every other family", errno: unix.EAFNOSUPPORT,
 		why: "modules (CAN, TIPC, RXRPC, KCM, RDS, SMC, Bluetooth, ...), the node's frames (PACKET, XDP), its " +
 			"kernel's crypto (ALG), its hypervisor (VSOCK). AF_IB needs no socket"},
@@ -127,7 +129,8 @@ func listLoadingRules() (rules []specs.LinuxSyscall) {
 		})
 	}
 	for _, option := range loadingOptions {
-		refuse("setsockopt", unix.ENOPROTOOPT, specs.LinuxSeccompArg{Index: 1, Op: specs.OpEqualTo, Value: unix.IPPROTO_TCP},
+		refuse("setsockopt", unix.ENOPROTOOPT, specs.LinuxSeccompArg{Index: 1, Op: specs.OpEqualTo,
+			Value: unix.IPPROTO_TCP},
 			specs.LinuxSeccompArg{Index: 2, Op: specs.OpEqualTo, Value: option})
 	}
 	for _, command := range loadingCommands {

@@ -35,9 +35,10 @@ const x32Bit = 0x40000000
 // privateBase is the first number of the calls that only ARM has: __ARM_NR_BASE of its asm/unistd.h.
 const privateBase = 0xf0000
 
-// armPrivate are these calls by the names that profiles and libseccomp have for them. A 64-bit kernel has cacheflush and
-// set_tls of them; the C library calls set_tls at the start of each program.
-var armPrivate = map[string]uint32{"breakpoint": privateBase + 1, "cacheflush": privateBase + 2, "usr26": privateBase + 3,
+// armPrivate are these calls by the names that profiles and libseccomp have for them. A 64-bit kernel has cacheflush
+// and set_tls of them; the C library calls set_tls at the start of each program.
+var armPrivate = map[string]uint32{"breakpoint": privateBase + 1, "cacheflush": privateBase + 2,
+	"usr26": privateBase + 3,
 	"usr32": privateBase + 4, "set_tls": privateBase + 5, "get_tls": privateBase + 6}
 
 // machines are the ABIs of each architecture, its native one first.

@@ -49,8 +49,8 @@ type tree struct {
 // reach is the maximum distance of a conditional jump, 8 bits, less a reserve for inserted instructions.
 const reach = 250
 
-// addSearch adds a binary search among spans for the loaded number, and returns its index in backward. Each half has about
-// as many of the numbers up to end as the other.
+// addSearch adds a binary search among spans for the loaded number, and returns its index in backward. Each half has
+// about as many of the numbers up to end as the other.
 func (t *tree) addSearch(spans []span, end uint32) (at int) {
 	if len(spans) == 1 {
 		return t.addLeaf(spans[0])

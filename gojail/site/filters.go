@@ -20,7 +20,8 @@ import (
 func writeFilters(c *config.Config, stateDir string) (map[string]string, error) {
 	dir := filepath.Join(stateDir, node.FilterDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot create %s: %w; is the state directory full or read-only?", dir, oneline.Cause(err))
+		return nil, fmt.Errorf("cannot create %s: %w; is the state directory full or read-only?", dir,
+			oneline.Cause(err))
 	}
 	names := map[string]string{}
 	for _, name := range c.JailNames() {

@@ -10,9 +10,9 @@ import (
 	"github.com/gojail/gojail/gojail/contract"
 )
 
-// writeLogin writes whether this node is a login node, how long a sandbox stays there after the last session, and
-// the jails of users and groups. The first line that names the user counts; one with a name that cannot be looked up may
-// be about the user, whose jail is unknown then: a later line, or none, must not take its place.
+// writeLogin writes whether this node is a login node, how long a sandbox stays there after the last session, and the
+// jails of users and groups. The first line that names the user counts; one with a name that cannot be looked up may be
+// about the user, whose jail is unknown then: a later line, or none, must not take its place.
 func writeLogin(b *strings.Builder, login *config.Login, accounts Accounts) {
 	if !login.Here {
 		b.WriteString("login 0\n")

@@ -117,7 +117,8 @@ func compile(c *config.Config, accounts Accounts, keys, filters map[string]strin
 	}
 	b.WriteString("end\n")
 	if b.Len() > contract.SiteMax {
-		return "", fmt.Errorf("%s: compiles to more than %d bytes; use groups instead of long lists of users", c.Path, contract.SiteMax)
+		return "", fmt.Errorf("%s: compiles to more than %d bytes; use groups instead of long lists of users", c.Path,
+			contract.SiteMax)
 	}
 	return b.String(), nil
 }
@@ -157,7 +158,8 @@ func writeJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Ac
 	if err := writeGPUs(c, b, j); err != nil {
 		return err
 	}
-	fmt.Fprintf(b, "isolate %s\nbounding %x\nroot %s\nseccomp %s\n", j.Isolation.Words(), j.Isolation.Bounding(), roots, filter)
+	fmt.Fprintf(b, "isolate %s\nbounding %x\nroot %s\nseccomp %s\n", j.Isolation.Words(), j.Isolation.Bounding(), roots,
+		filter)
 	if j.IsOpenToAll() {
 		b.WriteString("access all\n")
 		return nil

@@ -132,7 +132,8 @@ func (t *tarBlobs) readMembers() error {
 		switch h.Typeflag {
 		case tar.TypeReg, tar.TypeCont:
 			if h.PAXRecords["GNU.sparse.major"] != "" || h.PAXRecords["GNU.sparse.map"] != "" {
-				return fmt.Errorf("%s is a sparse file in it; make the archive anew without --sparse", oneline.Printable(h.Name))
+				return fmt.Errorf("%s is a sparse file in it; make the archive anew without --sparse",
+					oneline.Printable(h.Name))
 			}
 			start, err := t.file.Seek(0, io.SeekCurrent)
 			if err != nil {
@@ -140,7 +141,8 @@ func (t *tarBlobs) readMembers() error {
 			}
 			t.members[name] = member{start: start, size: h.Size}
 		case tar.TypeGNUSparse:
-			return fmt.Errorf("%s is a sparse file in it; make the archive anew without --sparse", oneline.Printable(h.Name))
+			return fmt.Errorf("%s is a sparse file in it; make the archive anew without --sparse",
+				oneline.Printable(h.Name))
 		case tar.TypeSymlink:
 			t.members[name] = member{link: path.Join(path.Dir(name), h.Linkname)}
 		case tar.TypeLink:

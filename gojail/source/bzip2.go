@@ -29,10 +29,11 @@ func (b *bzip2Reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bzip2Input are the bytes that compress/bzip2 reads, one by one: it reads none that it does not need. After the end of a stream
-// it needs the first two bytes of the next one, and does not tell. So this finds the end by itself: a number of 48 bits, a checksum of
-// 32 bits, and at most seven bits up to the next byte. Compressed data could have that number by chance, so that only NUL bytes
-// up to the end of the input are withheld, and for the rest nothing but the text of an error depends on it.
+// bzip2Input are the bytes that compress/bzip2 reads, one by one: it reads none that it does not need. After the end of
+// a stream it needs the first two bytes of the next one, and does not tell. So this finds the end by itself: a number
+// of 48 bits, a checksum of 32 bits, and at most seven bits up to the next byte. Compressed data could have that number
+// by chance, so that only NUL bytes up to the end of the input are withheld, and for the rest nothing but the text of
+// an error depends on it.
 type bzip2Input struct {
 	input     *bufio.Reader
 	high, low uint64 // the last bytes that were read

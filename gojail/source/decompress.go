@@ -39,8 +39,8 @@ type confiner func(ctx context.Context, program string, args ...string) (*exec.C
 
 // decompress returns the decompressed stream. Its memory is bounded whatever the stream says.
 //
-// A stream of each compression may consist of several members, of which some may be empty. After the last one, NUL bytes are
-// padding, and anything else is an error.
+// A stream of each compression may consist of several members, of which some may be empty. After the last one, NUL
+// bytes are padding, and anything else is an error.
 func decompress(ctx context.Context, r io.Reader, confine confiner) (io.ReadCloser, error) {
 	input := &inputReader{r: r}
 	buffered := bufio.NewReaderSize(input, 64<<10)
@@ -98,7 +98,8 @@ func (d *decoder) explain(err error) error {
 	case d.kind != "xz" && d.input.err != nil: // xz has ended whenever its output has
 		return d.input.err
 	case errors.Is(err, errTrailing):
-		return fmt.Errorf("trailing data after the end of the %s stream, where only NUL bytes may follow: it is damaged, or another file was appended to it", d.kind)
+		return fmt.Errorf("trailing data after the end of the %s stream, where only NUL bytes may follow: it is "+
+			"damaged, or another file was appended to it", d.kind)
 	case errors.Is(err, errCut), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("cannot decompress it with %s: unexpected EOF: it is cut off: get it again", d.kind)
 	}
@@ -114,8 +115,8 @@ var errTrailing = errors.New("trailing data")
 // errCut means that a stream ends before its end.
 var errCut = errors.New("unexpected EOF")
 
-// checkTail returns nil if another member of a stream begins, io.EOF at the end of the stream, and errTrailing if anything
-// but NUL bytes follows the last member. isMember reports whether a member begins with these bytes.
+// checkTail returns nil if another member of a stream begins, io.EOF at the end of the stream, and errTrailing if
+// anything but NUL bytes follows the last member. isMember reports whether a member begins with these bytes.
 func checkTail(input *bufio.Reader, isMember func(head []byte) bool) error {
 	head, err := input.Peek(magicMax)
 	if len(head) == 0 || err != nil && err != io.EOF {

@@ -81,7 +81,10 @@ func readDockerArchive(b blobs, tag, platform string) (*Image, error) {
 func chooseDockerImage(all []dockerImage, tag string) (dockerImage, error) {
 	var tags []string
 	for _, i := range all {
-		if tag != "" && slices.ContainsFunc(i.RepoTags, func(have string) bool { return have == tag || strings.HasSuffix(have, "/"+tag) }) {
+		if tag != "" && slices.ContainsFunc(i.RepoTags, func(have string) bool {
+			return have == tag ||
+				strings.HasSuffix(have, "/"+tag)
+		}) {
 			return i, nil
 		}
 		tags = append(tags, i.RepoTags...)
@@ -89,5 +92,6 @@ func chooseDockerImage(all []dockerImage, tag string) (dockerImage, error) {
 	if tag == "" && len(all) == 1 {
 		return all[0], nil
 	}
-	return dockerImage{}, fmt.Errorf("there are %d images, and %q names none; write FILE:NAME:TAG with one of: %s", len(all), tag, oneline.Printable(strings.Join(tags, ", ")))
+	return dockerImage{}, fmt.Errorf("there are %d images, and %q names none; write FILE:NAME:TAG with one of: %s",
+		len(all), tag, oneline.Printable(strings.Join(tags, ", ")))
 }

@@ -39,7 +39,8 @@ const (
 	mountIt         = "name it as root of the jail in gojail.toml, or unpack it and name the directory as dir:DIR"
 )
 
-// checkForeign fails if a stream is no archive but a file of another kind. What it does not know, it leaves to the unpacker.
+// checkForeign fails if a stream is no archive but a file of another kind. What it does not know, it leaves to the
+// unpacker.
 func checkForeign(head []byte) error {
 	if tarblock.IsHeader(head) {
 		return nil
@@ -51,7 +52,8 @@ func checkForeign(head []byte) error {
 	}
 	switch { // magic numbers at other places
 	case bytes.Contains(head[:min(len(head), 64)], []byte("SIF_MAGIC")):
-		return fmt.Errorf("it is not a tar archive, but an image of Apptainer (SIF); run apptainer build --sandbox DIR FILE, and name the directory as dir:DIR")
+		return fmt.Errorf("it is not a tar archive, but an image of Apptainer (SIF); run apptainer build --sandbox " +
+			"DIR FILE, and name the directory as dir:DIR")
 	case len(head) >= 1028 && string(head[1024:1028]) == "\xe2\xe1\xf5\xe0":
 		return fmt.Errorf("it is not a tar archive, but an EROFS image; %s", mountIt)
 	case len(head) >= 1082 && string(head[1080:1082]) == "\x53\xef":

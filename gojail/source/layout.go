@@ -64,7 +64,8 @@ func readLayout(b blobs, tag, platform string) (*Image, error) {
 	}
 	candidates := index.Manifests
 	if tag != "" {
-		candidates = slices.DeleteFunc(slices.Clone(candidates), func(d v1.Descriptor) bool { return d.Annotations[tagAnnotation] != tag })
+		candidates = slices.DeleteFunc(slices.Clone(candidates),
+			func(d v1.Descriptor) bool { return d.Annotations[tagAnnotation] != tag })
 	}
 	if len(candidates) == 0 {
 		return nil, fmt.Errorf("no image has the tag %q; tags: %s", tag, strings.Join(listTags(index.Manifests), ", "))
@@ -86,12 +87,14 @@ func checkTag(candidates []v1.Descriptor, tag string) error {
 	}
 	count := 0
 	for i, d := range candidates {
-		if d.Platform == nil && !slices.ContainsFunc(candidates[:i], func(e v1.Descriptor) bool { return e.Digest == d.Digest }) {
+		if d.Platform == nil && !slices.ContainsFunc(candidates[:i],
+			func(e v1.Descriptor) bool { return e.Digest == d.Digest }) {
 			count++
 		}
 	}
 	if count > 1 {
-		return fmt.Errorf("%d images have the tag %q; remove one of them, or copy the image to a new layout", count, tag)
+		return fmt.Errorf("%d images have the tag %q; remove one of them, or copy the image to a new layout", count,
+			tag)
 	}
 	return nil
 }
@@ -167,13 +170,15 @@ func chooseManifest(list []v1.Descriptor, wanted v1.Platform) (v1.Descriptor, er
 	tags := strings.Join(listTags(list), ", ")
 	switch {
 	case len(found) > 1 && tags != "":
-		return v1.Descriptor{}, fmt.Errorf("there are %d images for %s; choose one by its tag: %s", len(found), wanted, tags)
+		return v1.Descriptor{}, fmt.Errorf("there are %d images for %s; choose one by its tag: %s", len(found), wanted,
+			tags)
 	case len(found) > 1:
 		return found[0], nil // as registries do: the first one
 	case tags != "":
 		return v1.Descriptor{}, fmt.Errorf("there are %d images; choose one by its tag: %s", len(list), tags)
 	}
-	return v1.Descriptor{}, fmt.Errorf("there is no image for %s; there are: %s; give --platform", wanted, strings.Join(others, ", "))
+	return v1.Descriptor{}, fmt.Errorf("there is no image for %s; there are: %s; give --platform", wanted,
+		strings.Join(others, ", "))
 }
 
 // blobName returns the name of a blob in a layout.

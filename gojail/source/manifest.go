@@ -16,8 +16,8 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// checkManifest reports whether a document is an index. Its content decides: some programs give no type, or another one. A document that is both
-// could be one for the program that signed it, and the other here.
+// checkManifest reports whether a document is an index. Its content decides: some programs give no type, or another
+// one. A document that is both could be one for the program that signed it, and the other here.
 func checkManifest(text []byte) (isIndex bool, err error) {
 	var parts struct{ Manifests, Config, Layers, FSLayers json.RawMessage }
 	if err := json.Unmarshal(text, &parts); err != nil {
@@ -30,7 +30,8 @@ func checkManifest(text []byte) (isIndex bool, err error) {
 	case isIndex, isManifest:
 		return isIndex, nil
 	case parts.FSLayers != nil:
-		return false, errors.New("is in docker's format of before 2016 (schema 1); convert it: skopeo copy --format oci")
+		return false,
+			errors.New("is in docker's format of before 2016 (schema 1); convert it: skopeo copy --format oci")
 	}
 	return false, errors.New("is neither a manifest nor an index")
 }
@@ -76,8 +77,8 @@ func newManifestImage(digest v1.Hash, manifest *v1.Manifest, config []byte, want
 	return image, nil
 }
 
-// newImage returns an image without its layers, and the DiffIDs of them by its configuration, which must be as many as the
-// layers of the document that lists these.
+// newImage returns an image without its layers, and the DiffIDs of them by its configuration, which must be as many as
+// the layers of the document that lists these.
 func newImage(digest v1.Hash, text []byte, wanted v1.Platform, document string, layers int) (*Image, []v1.Hash, error) {
 	image := &Image{Digest: digest.String(), Layered: true}
 	var config v1.ConfigFile
@@ -108,13 +109,15 @@ func checkLayers(manifest *v1.Manifest) error {
 	return nil
 }
 
-// checkLayer refuses layers that cannot be unpacked. It ignores the compression in a type: the first bytes of the layer decide.
+// checkLayer refuses layers that cannot be unpacked. It ignores the compression in a type: the first bytes of the layer
+// decide.
 func checkLayer(kind types.MediaType) error {
 	switch {
 	case !kind.IsDistributable():
 		return fmt.Errorf("type %s: its content is not part of the image", kind)
 	case !kind.IsLayer():
-		return fmt.Errorf("type %q is not a layer of files; give the image of a container", oneline.Printable(string(kind)))
+		return fmt.Errorf("type %q is not a layer of files; give the image of a container",
+			oneline.Printable(string(kind)))
 	}
 	return nil
 }

@@ -30,8 +30,8 @@ func (s Source) openTar(context.Context, Options) (*Image, error) {
 	return &Image{Layers: []*Layer{layer}, close: func() error { file.Close(); return nil }}, nil
 }
 
-// openDir reads a directory by GNU tar, which keeps sparse files, hard links and attributes, and follows no symbolic link.
-// Mounts in the directory are left out.
+// openDir reads a directory by GNU tar, which keeps sparse files, hard links and attributes, and follows no symbolic
+// link. Mounts in the directory are left out.
 func (s Source) openDir(context.Context, Options) (*Image, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(s.rest, &st); err != nil {
@@ -40,9 +40,11 @@ func (s Source) openDir(context.Context, Options) (*Image, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return nil, fmt.Errorf("%s is not a directory", s.rest)
 	}
-	return newProgramImage("read the directory "+s.rest, "tar", "--create", "--file=-", "--format=posix", "--numeric-owner", "--sparse", "--sort=name",
+	return newProgramImage("read the directory "+s.rest, "tar", "--create", "--file=-", "--format=posix",
+		"--numeric-owner", "--sparse", "--sort=name",
 		"--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime", // the same tree gives the same digest
-		"--xattrs", "--xattrs-include=*", "--one-file-system", "--anchored", "--exclude=./"+contract.RootLock, "--directory="+s.rest, "."), nil
+		"--xattrs", "--xattrs-include=*", "--one-file-system", "--anchored", "--exclude=./"+contract.RootLock,
+		"--directory="+s.rest, "."), nil
 }
 
 // openDebootstrap opens a tree that mmdebstrap makes.

@@ -23,7 +23,8 @@ type processReader struct {
 	err    error // of the last read
 }
 
-// startReader starts a program and returns its output; what is its purpose in errors: "cannot read the directory: tar: ...".
+// startReader starts a program and returns its output; what is its purpose in errors: "cannot read the directory: tar:
+// ...".
 func startReader(cmd *exec.Cmd, what string) (io.ReadCloser, error) {
 	p := &processReader{cmd: cmd, what: what, stderr: &output.Head{Most: 2 << 10}}
 	cmd.Stderr, cmd.WaitDelay = p.stderr, endPatience

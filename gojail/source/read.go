@@ -17,9 +17,11 @@ import (
 // errTooLarge means that a decompressed layer has more bytes than the caller allows.
 var errTooLarge = errors.New("the decompressed layer is too large; if the source is trusted, raise --max-size")
 
-// Read decompresses a layer from its stored form, and calls use with the tar stream. At its end the stream is an error if
-// it is not what the manifest and the configuration say. Confine starts a decompressor that is another program. It returns the digest of the stored form.
-func (l *Layer) Read(ctx context.Context, stored io.Reader, bytesMax int64, confine confiner, use func(io.Reader) error) (digest string, err error) {
+// Read decompresses a layer from its stored form, and calls use with the tar stream. At its end the stream is an error
+// if it is not what the manifest and the configuration say. Confine starts a decompressor that is another program. It
+// returns the digest of the stored form.
+func (l *Layer) Read(ctx context.Context, stored io.Reader, bytesMax int64, confine confiner,
+	use func(io.Reader) error) (digest string, err error) {
 	outer := newSum(stored, l.Digest)
 	plain, err := decompress(ctx, outer, confine)
 	if err != nil {
@@ -38,10 +40,13 @@ func (l *Layer) Read(ctx context.Context, stored io.Reader, bytesMax int64, conf
 			return fmt.Errorf("it has %d bytes instead of %d", outer.count, l.Size)
 		}
 		if l.Digest != "" && outer.digest() != l.Digest {
-			return fmt.Errorf("it has the digest %s instead of %s: it is damaged, or not what the manifest names", outer.digest(), l.Digest)
+			return fmt.Errorf("it has the digest %s instead of %s: it is damaged, or not what the manifest names",
+				outer.digest(), l.Digest)
 		}
 		if l.diffID != "" && inner.digest() != l.diffID {
-			return fmt.Errorf("its content has the digest %s instead of %s: it is damaged, or not what the configuration names", inner.digest(), l.diffID)
+			return fmt.Errorf(
+				"its content has the digest %s instead of %s: it is damaged, or not what the configuration names",
+				inner.digest(), l.diffID)
 		}
 		return nil
 	}
@@ -59,7 +64,8 @@ type summingReader struct {
 	count     int64
 }
 
-// newSum returns a reader that computes a digest to be compared with another one: SHA-512 if that is one, and SHA-256 otherwise.
+// newSum returns a reader that computes a digest to be compared with another one: SHA-512 if that is one, and SHA-256
+// otherwise.
 func newSum(r io.Reader, other string) *summingReader {
 	if strings.HasPrefix(other, "sha512:") {
 		return &summingReader{r: r, algorithm: "sha512:", sum: sha512.New()}

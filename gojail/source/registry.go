@@ -40,7 +40,8 @@ func (s Source) openRegistry(ctx context.Context, options Options) (*Image, erro
 	if err != nil {
 		return nil, err
 	}
-	image, err := fetchImage(reference, wanted, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
+	image, err := fetchImage(reference, wanted, remote.WithContext(ctx),
+		remote.WithAuthFromKeychain(authn.DefaultKeychain),
 		remote.WithTransport(transport), remote.WithPlatform(wanted), remote.WithUserAgent("gojail"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot get %s: %w", reference, oneline.Error(err))
@@ -66,7 +67,8 @@ func fetchImage(reference name.Reference, wanted v1.Platform, options ...remote.
 		return nil, err
 	}
 	if size := manifest.Config.Size; size < 0 || size > documentMax { // the library reads as much into memory
-		return nil, fmt.Errorf("the manifest says that the configuration has %d bytes; the limit is %d", size, documentMax)
+		return nil, fmt.Errorf("the manifest says that the configuration has %d bytes; the limit is %d", size,
+			documentMax)
 	}
 	configText, err := found.RawConfigFile()
 	if err != nil {
@@ -109,8 +111,8 @@ type secureTransport struct {
 
 var errInsecure = errors.New("the registry does not offer TLS; if the network is trusted, give --insecure")
 
-// redirectsMax is the limit of redirects of one request. Package http has the same one for clients that do not check redirects
-// themselves, as the library's do.
+// redirectsMax is the limit of redirects of one request. Package http has the same one for clients that do not check
+// redirects themselves, as the library's do.
 const redirectsMax = 10
 
 // countRedirects returns the number of redirects that led to a request.

@@ -22,7 +22,8 @@ const (
 )
 
 // forms are the forms of a SOURCE, for help texts.
-var forms = []string{"oci:DIR[:TAG]", "oci-archive:FILE[:TAG]", "docker-archive:FILE[:TAG]", "docker://REGISTRY/NAME[:TAG|@DIGEST]",
+var forms = []string{"oci:DIR[:TAG]", "oci-archive:FILE[:TAG]", "docker-archive:FILE[:TAG]",
+	"docker://REGISTRY/NAME[:TAG|@DIGEST]",
 	"dir:DIR", "tar:FILE", "debootstrap:SUITE"}
 
 // Source is a parsed SOURCE.
@@ -34,7 +35,8 @@ type Source struct {
 
 // ParseSource parses a SOURCE. Relative paths are resolved against the working directory.
 func ParseSource(text string) (Source, error) {
-	for _, kind := range []string{kindOCI, kindOCIArchive, kindDockerArchive, kindRegistry, kindDir, kindTar, kindDebootstrap} {
+	for _, kind := range []string{kindOCI, kindOCIArchive, kindDockerArchive, kindRegistry, kindDir, kindTar,
+		kindDebootstrap} {
 		rest, ok := strings.CutPrefix(text, kind)
 		if !ok {
 			continue
@@ -95,8 +97,9 @@ type Layer struct {
 // Open opens a source.
 func (s Source) Open(ctx context.Context, options Options) (*Image, error) {
 	open := map[string]func(context.Context, Options) (*Image, error){
-		kindOCI: s.openLayout, kindOCIArchive: s.openLayoutArchive, kindDockerArchive: s.openDockerArchive, kindRegistry: s.openRegistry,
-		kindDir: s.openDir, kindTar: s.openTar, kindDebootstrap: s.openDebootstrap,
+		kindOCI: s.openLayout, kindOCIArchive: s.openLayoutArchive, kindDockerArchive: s.openDockerArchive,
+		kindRegistry: s.openRegistry,
+		kindDir:      s.openDir, kindTar: s.openTar, kindDebootstrap: s.openDebootstrap,
 	}[s.kind]
 	return open(ctx, options)
 }

@@ -16,7 +16,8 @@ import (
 
 const (
 	xzMagic = "\xfd7zXZ\x00"
-	// xzMemory is the limit of xz in MiB. A stream says how large its dictionary is, up to 4 GiB; xz -9 makes one of 64 MiB.
+	// xzMemory is the limit of xz in MiB. A stream says how large its dictionary is, up to 4 GiB; xz -9 makes one of 64
+	// MiB.
 	xzMemory = 256
 	// xzFooter is the size of the footer of a stream: a checksum, the size of the index, flags, and "YZ".
 	xzFooter = 12
@@ -47,10 +48,15 @@ func (x xzReader) Read(p []byte) (int, error) {
 	switch {
 	case err == nil, err == io.EOF:
 	case strings.Contains(err.Error(), "Memory usage limit reached"):
-		err = &explainedError{fmt.Errorf("cannot decompress it with xz in %d MiB of memory; if the source is trusted, decompress it first", xzMemory)}
+		err =
+			&explainedError{fmt.Errorf(
+				"cannot decompress it with xz in %d MiB of memory; if the source is trusted, decompress it first",
+				xzMemory)}
 	case x.input.trailing.Load():
 		err = errTrailing
-	case strings.Contains(err.Error(), "Unexpected end of input"), strings.Contains(err.Error(), "File format not recognized"): // of a header
+	// of a header
+	case strings.Contains(err.Error(), "Unexpected end of input"),
+		strings.Contains(err.Error(), "File format not recognized"):
 		err = io.ErrUnexpectedEOF
 	default:
 		err = &explainedError{err}
@@ -58,8 +64,8 @@ func (x xzReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// xzInput is what xz reads: a stream without the NUL bytes at its end, which no footer has. xz itself refuses them unless their
-// number is a multiple of four.
+// xzInput is what xz reads: a stream without the NUL bytes at its end, which no footer has. xz itself refuses them
+// unless their number is a multiple of four.
 type xzInput struct {
 	r      *bufio.Reader
 	buffer [32 << 10]byte
@@ -107,8 +113,8 @@ func (x *xzInput) readChunk() error {
 	return nil
 }
 
-// findFooter finds out whether xz fails because of what follows a stream. It reads no blocks: a footer has a checksum. Nothing but the
-// text of an error depends on it.
+// findFooter finds out whether xz fails because of what follows a stream. It reads no blocks: a footer has a checksum.
+// Nothing but the text of an error depends on it.
 func (x *xzInput) findFooter() {
 	x.last = append(x.last, make([]byte, min(x.zeros, xzFooter))...)
 	text := append(x.last[max(0, len(x.last)-xzFooter):], x.chunk...)

@@ -30,8 +30,8 @@ func openZstd(input *bufio.Reader) (io.ReadCloser, error) {
 }
 
 // zstdFrames are the frames of a stream as they are stored, without what follows the last one. The decoder itself takes
-// NUL bytes there for a frame, and takes one or four bytes there for nothing. RFC 8878, 3.1.1: a frame is a header, blocks, and
-// four bytes of a checksum.
+// NUL bytes there for a frame, and takes one or four bytes there for nothing. RFC 8878, 3.1.1: a frame is a header,
+// blocks, and four bytes of a checksum.
 type zstdFrames struct {
 	input    *bufio.Reader
 	left     int64 // bytes of the current part that were not read yet
@@ -53,7 +53,8 @@ func (z *zstdFrames) Read(p []byte) (int, error) {
 	return 0, asCut(err)
 }
 
-// beginPart finds the size of the next part of the stream: a header of a frame, a whole skippable frame, a block or a checksum.
+// beginPart finds the size of the next part of the stream: a header of a frame, a whole skippable frame, a block or a
+// checksum.
 func (z *zstdFrames) beginPart() error {
 	switch {
 	case !z.inFrame:

@@ -27,7 +27,8 @@ func (s *State) IsAllocated(job string) bool {
 	return err == nil
 }
 
-// ForgetAllocation removes what the Prolog noted of a job that had ended at that time, unless it has noted the job anew.
+// ForgetAllocation removes what the Prolog noted of a job that had ended at that time, unless it has noted the job
+// anew.
 func (s *State) ForgetAllocation(job string, ended time.Time) {
 	path := filepath.Join(s.path, contract.AllocatedDir, job)
 	if info, err := os.Lstat(path); err == nil && info.ModTime().Before(ended) {

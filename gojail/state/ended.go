@@ -66,7 +66,8 @@ func (s *State) NoteEnded(job string) {
 		return
 	}
 	os.Mkdir(s.EndedDir(), 0o700)
-	if f, err := os.OpenFile(filepath.Join(s.EndedDir(), job), os.O_WRONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o600); err == nil {
+	if f, err := os.OpenFile(filepath.Join(s.EndedDir(), job), os.O_WRONLY|os.O_CREATE|unix.O_NOFOLLOW,
+		0o600); err == nil {
 		f.Close()
 	}
 }

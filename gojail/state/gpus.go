@@ -23,7 +23,8 @@ type GPU struct {
 
 // GPUs returns the GPUs of a job as its steps noted them, each once, with the first jail that got it.
 func (s *State) GPUs(job string) ([]GPU, error) {
-	file, err := os.OpenFile(filepath.Join(s.JobDir(job), contract.GPUsFile), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	file, err := os.OpenFile(filepath.Join(s.JobDir(job), contract.GPUsFile),
+		os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if os.IsNotExist(err) {
 		return nil, nil
 	}

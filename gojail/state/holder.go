@@ -133,9 +133,11 @@ func (s *State) Holder(job, name string) (Record, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(names) == 0 && foreign:
-		return Record{}, fmt.Errorf("job %s has its sandbox of a version of gojail with another contract, which this version cannot enter; see: gojail ls", job)
+		return Record{}, fmt.Errorf("job %s has its sandbox of a version of gojail with another contract, which this "+
+			"version cannot enter; see: gojail ls", job)
 	case len(names) == 0:
 		return Record{}, fmt.Errorf("job %s has no sandbox on this node; see: gojail ls", job)
 	}
-	return Record{}, fmt.Errorf("job %s has the sandboxes %s on this node; select one with --sandbox", job, strings.Join(names, ", "))
+	return Record{}, fmt.Errorf("job %s has the sandboxes %s on this node; select one with --sandbox", job,
+		strings.Join(names, ", "))
 }

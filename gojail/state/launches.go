@@ -38,7 +38,8 @@ func (s *State) Launches() (map[string]Launches, error) {
 	for _, e := range entries {
 		var l Launches
 		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil || len(text) != binary.Size(l) || binary.Read(bytes.NewReader(text), binary.NativeEndian, &l) != nil || l.Version != contract.Version {
+		if err != nil || len(text) != binary.Size(l) || binary.Read(bytes.NewReader(text), binary.NativeEndian,
+			&l) != nil || l.Version != contract.Version {
 			continue // of another version: the next step replaces it
 		}
 		jail := e.Name()
@@ -50,8 +51,8 @@ func (s *State) Launches() (map[string]Launches, error) {
 	return all, nil
 }
 
-// CountsLaunches reports whether slurmstepd counts the steps of this node: where the state directory is not on tmpfs, it does
-// not (spank/plugin/launches.c).
+// CountsLaunches reports whether slurmstepd counts the steps of this node: where the state directory is not on tmpfs,
+// it does not (spank/plugin/launches.c).
 func (s *State) CountsLaunches() bool {
 	var fs unix.Statfs_t
 	return unix.Statfs(s.path, &fs) == nil && fs.Type == unix.TMPFS_MAGIC

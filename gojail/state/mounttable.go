@@ -106,7 +106,8 @@ func (t *mountTable) keepMade(mounts, below []specs.Mount) []specs.Mount {
 func (t *mountTable) cgroupMounts() []specs.Mount {
 	var mounts []specs.Mount
 	for _, info := range t.mounts {
-		if top := t.topAt(plan.CgroupRoot); top != nil && top.FSType == "tmpfs" && info.Parent == top.ID && config.Under(info.Mountpoint, plan.CgroupRoot) {
+		if top := t.topAt(plan.CgroupRoot); top != nil && top.FSType == "tmpfs" && info.Parent == top.ID &&
+			config.Under(info.Mountpoint, plan.CgroupRoot) {
 			m := plan.Bind(info.Mountpoint, "bind")
 			setFlags(&m, info)
 			mounts = append(mounts, m)

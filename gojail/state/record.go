@@ -28,8 +28,9 @@ type Record struct {
 	Version string    // of the gojail that wrote the record; empty where it does not say
 	Written time.Time // when the process took its role: a holder was a zygote's spare before
 	Alive   bool      // the process existed when the record was read
-	Damaged bool      // the file is no record of this contract; one of another contract has PID and Start, to end the process
-	foreign bool      // of another contract
+	// the file is no record of this contract; one of another contract has PID and Start, to end the process
+	Damaged bool
+	foreign bool // of another contract
 }
 
 var recordRule = regexp.MustCompile(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})( [0-9]{1,10})?` +
@@ -115,7 +116,8 @@ func waitForEnd(pidfd int, timeout time.Duration) (bool, error) {
 	until := time.Now().Add(timeout)
 	for {
 		left := max(0, time.Until(until))
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, int((left+time.Millisecond-1)/time.Millisecond))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}},
+			int((left+time.Millisecond-1)/time.Millisecond))
 		if err == unix.EINTR {
 			continue
 		}

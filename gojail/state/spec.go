@@ -25,7 +25,8 @@ func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) 
 	path := filepath.Join(s.JobDir(job), sandbox)
 	text, err := os.ReadFile(path + contract.SpecSuffix)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the config.json of job %s, sandbox %s: %w", job, sandbox, oneline.Cause(err))
+		return nil, fmt.Errorf("cannot read the config.json of job %s, sandbox %s: %w", job, sandbox,
+			oneline.Cause(err))
 	}
 	var spec specs.Spec
 	if err := json.Unmarshal(text, &spec); err != nil {
@@ -40,7 +41,8 @@ func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) 
 		j = &config.Jail{Name: jailOf(sandbox), Tmp: config.TmpDisk, Slurm: true}
 	}
 	r := ReadRecord(path)
-	own := append(plan.JobMounts(c, j, job, r.Alive, os.Stat), plan.UserMountSpecs(users)...) // those that were not made are dropped below
+	// those that were not made are dropped below
+	own := append(plan.JobMounts(c, j, job, r.Alive, os.Stat), plan.UserMountSpecs(users)...)
 	if r.Alive {
 		table, err := readMountTable(r)
 		if err != nil {

@@ -42,7 +42,10 @@ func OpenState(path string) (*State, error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("the state directory %s is not a directory; remove it", path)
 	case st.Uid != 0 || info.Mode().Perm()&0o022 != 0:
-		return nil, fmt.Errorf("the state directory %s can be written by others than root; run: chown root %[1]s; chmod 700 %[1]s", path)
+		return nil,
+			fmt.Errorf(
+				"the state directory %s can be written by others than root; run: chown root %[1]s; chmod 700 %[1]s",
+				path)
 	}
 	return &State{path}, nil
 }
@@ -131,7 +134,8 @@ func (s *State) Zygotes() ([]Record, error) {
 // WriteSpec writes the config.json that a jail's template is assembled from.
 func (s *State) WriteSpec(jail string, text []byte) error {
 	if err := os.MkdirAll(s.JailDir(jail), 0o700); err != nil {
-		return fmt.Errorf("cannot create %s: %w; is the state directory full or read-only?", s.JailDir(jail), oneline.Cause(err))
+		return fmt.Errorf("cannot create %s: %w; is the state directory full or read-only?", s.JailDir(jail),
+			oneline.Cause(err))
 	}
 	return ReplaceFile(filepath.Join(s.JailDir(jail), contract.TemplateSpec), string(text))
 }

@@ -105,7 +105,8 @@ func readStorageReply(fd int) (verdict, reason string, err error) {
 	if err := binary.Read(bytes.NewReader(buffer[:max(n, 0)]), binary.NativeEndian, &reply); err != nil {
 		return "", "", fmt.Errorf("the zygote ended: %w", err)
 	}
-	if n != binary.Size(reply) || reply.Version != contract.Version || reply.Verdict < 0 || int(reply.Verdict) >= len(storageVerdicts) {
+	if n != binary.Size(reply) || reply.Version != contract.Version || reply.Verdict < 0 ||
+		int(reply.Verdict) >= len(storageVerdicts) {
 		return "", "", fmt.Errorf("the zygote is of another gojail version; run: gojail reload")
 	}
 	text, _, _ := bytes.Cut(reply.Text[:], []byte{0})

@@ -19,7 +19,8 @@ import (
 // is called by the launcher that does.
 func (s *State) NoteVersions(jail string, files []string) error {
 	if err := os.MkdirAll(s.JailDir(jail), 0o700); err != nil {
-		return fmt.Errorf("cannot create %s: %w; is the state directory full or read-only?", s.JailDir(jail), oneline.Cause(err))
+		return fmt.Errorf("cannot create %s: %w; is the state directory full or read-only?", s.JailDir(jail),
+			oneline.Cause(err))
 	}
 	return ReplaceFile(filepath.Join(s.JailDir(jail), contract.VersionsFile), strings.Join(files, "\n")+"\n")
 }

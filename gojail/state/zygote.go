@@ -30,7 +30,8 @@ func (s *State) ProbeZygote(jail string, patience time.Duration) error {
 		return describeStuck(err, "its zygote")
 	}
 	if n < 4 || binary.NativeEndian.Uint32(reply) != contract.Version {
-		return fmt.Errorf("its zygote ended, or is of another gojail version; if that lasts, run: gojail reload %s", jail)
+		return fmt.Errorf("its zygote ended, or is of another gojail version; if that lasts, run: gojail reload %s",
+			jail)
 	}
 	return nil
 }

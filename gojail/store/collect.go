@@ -106,7 +106,8 @@ func (j *Jail) removeUnused(ctx context.Context, id string, survey func() (*Surv
 // reasonsMost is the maximum number of reasons that an error names.
 const reasonsMost = 3
 
-// Refuse returns an error if a version is in use, or if it cannot be found out whether it is. The caller holds the jail's lock.
+// Refuse returns an error if a version is in use, or if it cannot be found out whether it is. The caller holds the
+// jail's lock.
 func (u *Survey) Refuse(j *Jail, v *Version) error {
 	used, doubts := u.findUses(j, v)
 	if len(used) > 0 {

@@ -47,7 +47,8 @@ func (j *Jail) BeginCopy(ctx context.Context, id string) (v *Version, end func()
 
 // refuseCopied fails if a version is being copied. The caller holds the jail's lock, so that no copy begins.
 func (j *Jail) refuseCopied(v *Version) error {
-	record, err := lockRecord(j.recordPath(v.Version), os.O_RDWR, filelock.TryFile) // NFS: an exclusive lock needs O_RDWR
+	// NFS: an exclusive lock needs O_RDWR
+	record, err := lockRecord(j.recordPath(v.Version), os.O_RDWR, filelock.TryFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // nobody copies a version without a record

@@ -36,11 +36,13 @@ const (
 
 // Lease lists the versions that a node uses.
 type Lease struct {
-	Node    string            `json:"node"`
-	Cluster string            `json:"cluster,omitempty"`
-	Asked   time.Time         `json:"asked"`             // when the node began to make the lease: later uses are missing
-	Uses    []Use             `json:"uses"`              // sorted
-	Current map[string]string `json:"current,omitempty"` // by jail: the name in versions/ that the node sees as the current one
+	Node    string `json:"node"`
+	Cluster string `json:"cluster,omitempty"`
+	// when the node began to make the lease: later uses are missing
+	Asked time.Time `json:"asked"`
+	Uses  []Use     `json:"uses"` // sorted
+	// by jail: the name in versions/ that the node sees as the current one
+	Current map[string]string `json:"current,omitempty"`
 	Unknown []string          `json:"unknown,omitempty"` // uses whose version is unknown, and why
 }
 
@@ -96,7 +98,8 @@ func (s *Store) Leases() (leases []*Lease, damaged []string, err error) {
 	case err != nil:
 		return nil, nil, fmt.Errorf("%s: %w", dir, err)
 	case st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Mode&0o022 != 0:
-		return nil, nil, fmt.Errorf("%s is not a directory that only its owner may write to; make it one: chmod 755 %s", dir, dir)
+		return nil, nil, fmt.Errorf("%s is not a directory that only its owner may write to; make it one: chmod 755 %s",
+			dir, dir)
 	}
 	open, err := os.Open(dir)
 	if err != nil {
@@ -193,8 +196,8 @@ func (l *Lease) check() error {
 	return nil
 }
 
-// Tidy removes the leases of nodes that are gone, unless a node has written its lease since the survey, and unfinished leases
-// that are older than expiry.
+// Tidy removes the leases of nodes that are gone, unless a node has written its lease since the survey, and unfinished
+// leases that are older than expiry.
 func (s *Store) Tidy(u *Survey, expiry time.Duration) (err error) {
 	dir := filepath.Join(s.dir, nodesDir)
 	remove := func(name string) {
@@ -212,7 +215,8 @@ func (s *Store) Tidy(u *Survey, expiry time.Duration) (err error) {
 		return oneline.Both(err, fmt.Errorf("cannot read %s: %w", dir, oneline.Cause(read)))
 	}
 	for _, e := range entries {
-		if info, gone := e.Info(); gone == nil && strings.HasPrefix(e.Name(), strings.TrimSuffix(leasePattern, "*")) && time.Since(info.ModTime()) > expiry {
+		if info, gone := e.Info(); gone == nil && strings.HasPrefix(e.Name(), strings.TrimSuffix(leasePattern, "*")) &&
+			time.Since(info.ModTime()) > expiry {
 			remove(e.Name())
 		}
 	}

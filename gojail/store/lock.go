@@ -33,7 +33,8 @@ func (h holder) String() string {
 	if h.Host == "" {
 		return "a process that has not written its name yet"
 	}
-	return oneline.Printable(fmt.Sprintf("%q, process %d on %s, since %s", h.Command, h.PID, h.Host, h.Since.Format(time.DateTime)))
+	return oneline.Printable(fmt.Sprintf("%q, process %d on %s, since %s", h.Command, h.PID, h.Host,
+		h.Since.Format(time.DateTime)))
 }
 
 // newHolder describes this process.
@@ -77,9 +78,9 @@ func (j *Jail) holdLock(ctx context.Context, do func() error) (orphans []*Work, 
 	return orphans, do()
 }
 
-// refreshAttributes makes an NFS client ask the server for the attributes of the jail's directories. By them it finds out that
-// what it knows of their names is out of date: otherwise a change would act on the current version of up to
-// a minute ago, before a switch of another node.
+// refreshAttributes makes an NFS client ask the server for the attributes of the jail's directories. By them it finds
+// out that what it knows of their names is out of date: otherwise a change would act on the current version of up to a
+// minute ago, before a switch of another node.
 func (j *Jail) refreshAttributes() error {
 	for _, dir := range []string{j.dir, j.path(versionsDir), j.path(recordsDir), j.path(workDir)} {
 		if _, err := statServer(dir); err != nil && err != unix.ENOENT {
@@ -101,15 +102,18 @@ func explainLock(path string, err error) error {
 	case errors.Is(err, filelock.ErrBusy):
 		return fmt.Errorf("%s is locked by %s", path, readHolder(path))
 	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOLCK):
-		return fmt.Errorf("cannot lock %s: %w; the storage must have locks for all nodes: NFS without nolock, Lustre with -o flock", path, oneline.Errno(err))
+		return fmt.Errorf(
+			"cannot lock %s: %w; the storage must have locks for all nodes: NFS without nolock, Lustre with -o flock",
+			path, oneline.Errno(err))
 	case errors.Is(err, unix.EROFS), errors.Is(err, unix.EACCES):
-		return fmt.Errorf("cannot lock %s: %w; run it on a node that may write to the storage", path, oneline.Errno(err))
+		return fmt.Errorf("cannot lock %s: %w; run it on a node that may write to the storage", path,
+			oneline.Errno(err))
 	}
 	return err
 }
 
-// writeHolder writes the description of this process into a file that it has locked. It is for messages only: where the storage
-// is full, a version can still be removed.
+// writeHolder writes the description of this process into a file that it has locked. It is for messages only: where the
+// storage is full, a version can still be removed.
 func writeHolder(file *os.File) error {
 	text, err := json.Marshal(newHolder())
 	if err != nil {

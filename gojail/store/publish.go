@@ -47,7 +47,8 @@ func (j *Jail) Remove(ctx context.Context, id string, check func(*Version) error
 			return err
 		}
 		if v.Current {
-			return fmt.Errorf("version %s is the current one of jail %s; switch to another one first", v.Version, j.Name)
+			return fmt.Errorf("version %s is the current one of jail %s; switch to another one first", v.Version,
+				j.Name)
 		}
 		if err := j.refuseCopied(v); err != nil {
 			return err

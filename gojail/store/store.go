@@ -53,7 +53,8 @@ func checkDirectory(dir string) error {
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil {
 		if err == unix.ENOENT {
-			return fmt.Errorf("%s does not exist; is its storage mounted? To begin a store there, run: mkdir -m 755 %s", dir, dir)
+			return fmt.Errorf("%s does not exist; is its storage mounted? To begin a store there, run: mkdir -m 755 %s",
+				dir, dir)
 		}
 		return fmt.Errorf("%s: %w", dir, err)
 	}
@@ -123,7 +124,9 @@ func (s *Store) MakeJail(name string) (*Jail, error) {
 	j := &Jail{name, filepath.Join(s.dir, name)}
 	for _, dir := range []string{j.dir, j.path(versionsDir), j.path(recordsDir), j.path(workDir)} {
 		if err := makeDirectory(dir); err != nil {
-			return nil, fmt.Errorf("cannot create jail %s in the store: %w; is this node allowed to write to the storage?", name, err)
+			return nil,
+				fmt.Errorf("cannot create jail %s in the store: %w; is this node allowed to write to the storage?",
+					name, err)
 		}
 	}
 	if err := makeDirectory(filepath.Join(s.dir, nodesDir)); err != nil {
@@ -132,8 +135,8 @@ func (s *Store) MakeJail(name string) (*Jail, error) {
 	return j, checkDirectory(j.dir)
 }
 
-// makeDirectory creates a directory with mode 0755, whatever the umask is, unless it exists. It never has another mode: a
-// command that is killed leaves nothing that the next one would take for the administrator's wish.
+// makeDirectory creates a directory with mode 0755, whatever the umask is, unless it exists. It never has another mode:
+// a command that is killed leaves nothing that the next one would take for the administrator's wish.
 func makeDirectory(dir string) error {
 	defer unix.Umask(unix.Umask(0))
 	if err := os.Mkdir(dir, 0o755); !errors.Is(err, fs.ErrExist) {

@@ -40,7 +40,8 @@ func (j *Jail) CurrentFile() (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("cannot read the current version of jail %s: %w", j.Name, err)
 	case filepath.Dir(target) != versionsDir:
-		return "", fmt.Errorf("%s leads to %q and not to a version; switch to one: gojail jail switch %s VERSION", j.path(currentLink), target, j.Name)
+		return "", fmt.Errorf("%s leads to %q and not to a version; switch to one: gojail jail switch %s VERSION",
+			j.path(currentLink), target, j.Name)
 	}
 	return filepath.Base(target), nil
 }
@@ -93,7 +94,8 @@ func (j *Jail) Rollback(ctx context.Context, by string) (moved Moved, err error)
 			}
 		}
 		if to == "" {
-			return fmt.Errorf("jail %s has no previous version; choose one with: gojail jail switch %s VERSION", j.Name, j.Name)
+			return fmt.Errorf("jail %s has no previous version; choose one with: gojail jail switch %s VERSION", j.Name,
+				j.Name)
 		}
 		moved, err = j.switchLink(history, switching{To: to, From: from, Rollback: true, By: by})
 		return err
@@ -101,8 +103,8 @@ func (j *Jail) Rollback(ctx context.Context, by string) (moved Moved, err error)
 	return moved, err
 }
 
-// listPrevious returns the versions that were current before current, the latest last. A rollback removes those up to the
-// version that it made current. An entry is ignored if its switch did not happen: the next entry has the same From.
+// listPrevious returns the versions that were current before current, the latest last. A rollback removes those up to
+// the version that it made current. An entry is ignored if its switch did not happen: the next entry has the same From.
 func listPrevious(history []switching, current string) (stack []string) {
 	for i, s := range history {
 		next := current

@@ -45,8 +45,8 @@ type Survey struct {
 	checked time.Time
 }
 
-// Survey reads the leases of all nodes. The nodes of a cluster must have a lease. Leases of other clusters, and of this one under
-// an earlier name, are those of nodes that Slurm does not know.
+// Survey reads the leases of all nodes. The nodes of a cluster must have a lease. Leases of other clusters, and of this
+// one under an earlier name, are those of nodes that Slurm does not know.
 func (s *Store) Survey(c Cluster, expiry time.Duration) (*Survey, error) {
 	leases, damaged, err := s.Leases()
 	if err != nil {
@@ -68,19 +68,23 @@ func (s *Store) Survey(c Cluster, expiry time.Duration) (*Survey, error) {
 		}
 		switch age := u.checked.Sub(l.Asked); {
 		case age < -u.margin-time.Minute:
-			u.doubts = append(u.doubts, fmt.Sprintf("node %s: its clock is %v ahead of this machine's", u.nameNode(l), -age.Round(time.Second)))
+			u.doubts = append(u.doubts, fmt.Sprintf("node %s: its clock is %v ahead of this machine's", u.nameNode(l),
+				-age.Round(time.Second)))
 		case age <= expiry:
 			u.leases = append(u.leases, l)
 		case known && !n.Off && !n.Down:
 			u.leases = append(u.leases, l)
-			u.doubts = append(u.doubts, fmt.Sprintf("node %s is up and has not written a lease for %v; run gojail sweep there", l.Node, age.Round(time.Minute)))
+			u.doubts = append(u.doubts,
+				fmt.Sprintf("node %s is up and has not written a lease for %v; run gojail sweep there", l.Node,
+					age.Round(time.Minute)))
 		default:
 			u.gone = append(u.gone, l)
 		}
 	}
 	for _, n := range c.Nodes {
 		if !has[n.Name] && !n.Off {
-			u.doubts = append(u.doubts, fmt.Sprintf("node %s has never written a lease; run gojail sweep there", n.Name))
+			u.doubts = append(u.doubts, fmt.Sprintf("node %s has never written a lease; run gojail sweep there",
+				n.Name))
 		}
 	}
 	if len(leases)+len(damaged)+len(c.Nodes) == 0 {
@@ -166,8 +170,8 @@ func (l *Lease) listUses(v *Version) (words []string) {
 	return words
 }
 
-// findUses returns the nodes that use a version that is not current; if there are none, the reasons for which it may be in
-// use nevertheless. The caller holds the jail's lock, so that the version does not become current.
+// findUses returns the nodes that use a version that is not current; if there are none, the reasons for which it may be
+// in use nevertheless. The caller holds the jail's lock, so that the version does not become current.
 //
 // A node cannot begin to use the version if its lease is newer than the last switch and does not have the version as
 // the current one. A node with an older lease may have begun to use it after the lease was made.
@@ -192,7 +196,9 @@ func (u *Survey) findUses(j *Jail, v *Version) (used, doubts []string) {
 			doubts = append(doubts, fmt.Sprintf("node %s: %s", u.nameNode(l), why))
 		}
 		if !l.Asked.After(since) {
-			doubts = append(doubts, fmt.Sprintf("node %s has not written a lease since the last switch%s; wait, or run gojail sweep there", u.nameNode(l), u.describeMargin()))
+			doubts = append(doubts,
+				fmt.Sprintf("node %s has not written a lease since the last switch%s; wait, or run gojail sweep there",
+					u.nameNode(l), u.describeMargin()))
 		}
 	}
 	return nil, doubts

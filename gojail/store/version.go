@@ -137,11 +137,14 @@ func (j *Jail) Version(id string) (*Version, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, fmt.Errorf("jail %s has %d versions that begin with %q; write more of the name", j.Name, len(found), id)
+		return nil, fmt.Errorf("jail %s has %d versions that begin with %q; write more of the name", j.Name, len(found),
+			id)
 	case id == currentLink:
-		return nil, fmt.Errorf("jail %s has no current version; choose one with: gojail jail switch %s VERSION", j.Name, j.Name)
+		return nil, fmt.Errorf("jail %s has no current version; choose one with: gojail jail switch %s VERSION", j.Name,
+			j.Name)
 	case len(names) == 0:
-		return nil, fmt.Errorf("jail %s has no version; build one with: gojail jail build %s --from SOURCE", j.Name, j.Name)
+		return nil, fmt.Errorf("jail %s has no version; build one with: gojail jail build %s --from SOURCE", j.Name,
+			j.Name)
 	}
 	return nil, fmt.Errorf("jail %s has no version %q; it has: %s", j.Name, id, strings.Join(names, ", "))
 }
@@ -150,8 +153,8 @@ func (j *Jail) Version(id string) (*Version, error) {
 const idTime = "20060102-150405"
 
 // NewID returns the name of a new version that is built from the source with a digest. Names sort in the order of the
-// builds: one in the same second as the newest version, or before it by a clock that is behind, gets the next second. The
-// caller has the work item of a build, so that nobody else publishes a version.
+// builds: one in the same second as the newest version, or before it by a clock that is behind, gets the next second.
+// The caller has the work item of a build, so that nobody else publishes a version.
 func (j *Jail) NewID(now time.Time, digest string) (string, error) {
 	versions, err := j.Versions()
 	if err != nil {

@@ -184,8 +184,8 @@ func (j *Jail) hasVersion(id string) bool {
 // Path returns a path in the work item.
 func (w *Work) Path(name string) string { return filepath.Join(w.Dir, name) }
 
-// Remove removes the work item and its contents. It removes the lock last, so that a killed removal is continued: between its
-// last steps, another command may take the item for an orphan, and then removes it.
+// Remove removes the work item and its contents. It removes the lock last, so that a killed removal is continued:
+// between its last steps, another command may take the item for an orphan, and then removes it.
 func (w *Work) Remove() error {
 	defer w.lock.Close()
 	entries, err := os.ReadDir(w.Dir)

@@ -9,8 +9,8 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 )
 
-// Check judges the ranges of all users that have one in both files. It returns one range that was found good, the number of users with
-// one, and an error for each other user, as Find returns it.
+// Check judges the ranges of all users that have one in both files. It returns one range that was found good, the
+// number of users with one, and an error for each other user, as Find returns it.
 func (t *Table) Check() (good IDRange, users int, refused []error) {
 	seen := map[any]bool{} // uids, and names of users that are not listed
 	for _, l := range t.columns[0].lines {

@@ -20,18 +20,19 @@ import (
 type Source struct {
 	Etc string // the directory /etc
 
-	// List passes on each line of a database that the name service lists; LookUp returns the name of an id, or "". Both end with the
-	// context: a name service may hang.
+	// List passes on each line of a database that the name service lists; LookUp returns the name of an id, or "". Both
+	// end with the context: a name service may hang.
 	List   func(ctx context.Context, database string, line func(string)) error
 	LookUp func(ctx context.Context, database string, id uint32) (string, error)
 }
 
-// listing are services of nsswitch.conf(5) that list all their accounts. Others, such as sss, winbind and ldap, may find an account of
-// which setpwent(3) knows nothing, or be down, which it does not tell.
+// listing are services of nsswitch.conf(5) that list all their accounts. Others, such as sss, winbind and ldap, may
+// find an account of which setpwent(3) knows nothing, or be down, which it does not tell.
 var listing = []string{"files", "compat", "db", "systemd", "altfiles", "extrausers", "mymachines"}
 
-// Read reads a table: the files of ranges, which only root can write, and what the name service lists. It does not ask the source that a
-// line "subid:" of nsswitch.conf names (getsubids(1)): libsubid would load that module into a process of root's.
+// Read reads a table: the files of ranges, which only root can write, and what the name service lists. It does not ask
+// the source that a line "subid:" of nsswitch.conf names (getsubids(1)): libsubid would load that module into a process
+// of root's.
 func Read(ctx context.Context, s Source) (*Table, error) {
 	t := &Table{accounts: map[string]uint32{}}
 	defs, err := readOptional(filepath.Join(s.Etc, "login.defs"))
@@ -89,18 +90,20 @@ func (t *Table) list(ctx context.Context, s Source) error {
 	return err
 }
 
-// Probe asks the name service for the ids at both ends of a range, and fails if one is an account or the service does not answer. It
-// finds services that have each id, and those that are down.
+// Probe asks the name service for the ids at both ends of a range, and fails if one is an account or the service does
+// not answer. It finds services that have each id, and those that are down.
 func (r IDRange) Probe(ctx context.Context, s Source) error {
 	for i, first := range []uint32{r.UID, r.GID} {
 		for _, id := range []uint32{first, first + Count - 1} {
 			name, err := s.LookUp(ctx, kinds[i].database, id)
 			if err != nil {
-				return fmt.Errorf("--jail-root=range: cannot ask the name service whether an account has %s %d: %w; try again, or ask your administrator to correct it",
+				return fmt.Errorf("--jail-root=range: cannot ask the name service whether an account has %s %d: %w; "+
+					"try again, or ask your administrator to correct it",
 					kinds[i].name, id, err)
 			}
 			if name != "" {
-				return fmt.Errorf("--jail-root=range: %s has %s %d of your range in /etc/%s; ask your administrator for a range that no account has",
+				return fmt.Errorf("--jail-root=range: %s has %s %d of your range in /etc/%s; ask your administrator "+
+					"for a range that no account has",
 					name, kinds[i].name, id, kinds[i].file)
 			}
 		}

@@ -17,14 +17,16 @@ import (
 // Host is this node.
 var Host = Source{Etc: "/etc", List: listAccounts, LookUp: lookUpAccount}
 
-// getent is a program of the C library's package: the modules of a name service stay out of this process, and it can be killed.
+// getent is a program of the C library's package: the modules of a name service stay out of this process, and it can be
+// killed.
 const getent = "/usr/bin/getent"
 
 // listAccounts passes on each line that getent(1) prints of a database.
 func listAccounts(ctx context.Context, database string, line func(string)) error {
 	lines := &lineWriter{pass: line}
 	if _, err := command.Run(ctx, command.Command{Path: getent, Args: []string{database}, Stdout: lines}); err != nil {
-		return fmt.Errorf("cannot list the accounts of the name service: %w; try again, or ask your administrator to correct it", err)
+		return fmt.Errorf(
+			"cannot list the accounts of the name service: %w; try again, or ask your administrator to correct it", err)
 	}
 	return nil
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package subids finds the range of subordinate ids that a user has for --jail-root=range, and judges whether somebody else has one of
-// these ids: root in the jail takes any of them, and whatever asks the kernel for the uid of a process (munge, an NFS server with
-// AUTH_SYS, any daemon by SO_PEERCRED) would act for the account that has it. Hiding munge's socket is not enough, because a process
-// outside the sandbox can pass in an open file.
+// Package subids finds the range of subordinate ids that a user has for --jail-root=range, and judges whether somebody
+// else has one of these ids: root in the jail takes any of them, and whatever asks the kernel for the uid of a process
+// (munge, an NFS server with AUTH_SYS, any daemon by SO_PEERCRED) would act for the account that has it. Hiding munge's
+// socket is not enough, because a process outside the sandbox can pass in an open file.
 package subids
 
 import (
@@ -76,8 +76,8 @@ func (t *Table) AddOwners(uids, gids []Owner) {
 	}
 }
 
-// Find returns the range of a user, who must be an account: the first line of each file that has enough ids, none of which is anybody
-// else's.
+// Find returns the range of a user, who must be an account: the first line of each file that has enough ids, none of
+// which is anybody else's.
 func (t *Table) Find(uid uint32, name string) (r IDRange, err error) {
 	var also error
 	r.UID, err = t.find(0, uid, name)
@@ -114,8 +114,9 @@ func (t *Table) find(i int, uid uint32, name string) (uint32, error) {
 		}
 	}
 	if refused == nil {
-		refused = fmt.Errorf("/etc/%s has no range of at least %d ids for %s; ask your administrator for a line such as %s",
-			column.file, Count, name, line{name, column.findFree(isUsers), Count})
+		refused =
+			fmt.Errorf("/etc/%s has no range of at least %d ids for %s; ask your administrator for a line such as %s",
+				column.file, Count, name, line{name, column.findFree(isUsers), Count})
 	}
 	return 0, refused
 }
@@ -166,12 +167,14 @@ func (c *column) judge(first uint32, isUsers func(line) bool) *conflict {
 		}
 	}
 	if c.limit >= first {
-		return &conflict{fmt.Sprintf("are such as %s gives to accounts: %s of /etc/login.defs is %d", c.creator, c.max, c.limit), c.limit}
+		return &conflict{fmt.Sprintf("are such as %s gives to accounts: %s of /etc/login.defs is %d", c.creator, c.max,
+			c.limit), c.limit}
 	}
 	return nil
 }
 
-// findFree returns the first id of a range that nothing speaks against, from where useradd looks for one; 0 if it finds none soon.
+// findFree returns the first id of a range that nothing speaks against, from where useradd looks for one; 0 if it finds
+// none soon.
 func (c *column) findFree(isUsers func(line) bool) uint32 {
 	const highest, attempts = 1<<31 - 1, 10000 // some programs take an id for a signed number
 	for first, i := uint64(c.first), 0; first+Count <= highest && i < attempts; i++ {
@@ -184,8 +187,8 @@ func (c *column) findFree(isUsers func(line) bool) uint32 {
 	return 0
 }
 
-// parseLines parses lines NAME:FIRST:COUNT and leaves out those that newuidmap(1) cannot use either: moby/sys/user would take a number
-// that it cannot read for 0.
+// parseLines parses lines NAME:FIRST:COUNT and leaves out those that newuidmap(1) cannot use either: moby/sys/user
+// would take a number that it cannot read for 0.
 func parseLines(text string) (lines []line) {
 	for _, fields := range splitLines(text) {
 		if len(fields) != 3 {

@@ -20,8 +20,8 @@ const (
 // idMax is the highest number of a user or group: lchown(2) takes the one above it for "unchanged".
 const idMax = 1<<32 - 2
 
-// setAttributes sets owner, mode, extended attributes and times of a path, whose parent directory is a real path. hasMode is
-// false for a symbolic link.
+// setAttributes sets owner, mode, extended attributes and times of a path, whose parent directory is a real path.
+// hasMode is false for a symbolic link.
 func (u *unpacker) setAttributes(full string, h *tar.Header, hasMode bool) error {
 	if h.Uid < 0 || h.Gid < 0 || int64(h.Uid) > idMax || int64(h.Gid) > idMax {
 		return fmt.Errorf("the owner %d:%d is out of range", h.Uid, h.Gid)

@@ -35,7 +35,8 @@ func (d Difference) String() string {
 	return line
 }
 
-// Compare calls report for each difference between the list of a tree as it was and as it is. Other times alone are not a difference.
+// Compare calls report for each difference between the list of a tree as it was and as it is. Other times alone are not
+// a difference.
 func Compare(was, is io.Reader, report func(Difference)) error {
 	a, b := newListReader(was), newListReader(is)
 	left, err := a.readLine()

@@ -22,18 +22,19 @@ import (
 	"github.com/gojail/gojail/gojail/seccomp"
 )
 
-// systemDirs are the directories that a confined program sees, read-only: itself and its libraries. On most systems all but
-// /usr are symbolic links into it.
+// systemDirs are the directories that a confined program sees, read-only: itself and its libraries. On most systems all
+// but /usr are symbolic links into it.
 var systemDirs = []string{"usr", "bin", "lib", "lib32", "lib64", "libx32"}
 
-// confinedLimits are the resource limits of a confined program. Its output goes to a pipe, so that it needs no file. Stacks
-// of threads count as data, and a thread's stack is as large as that of the process.
-var confinedLimits = map[int]uint64{unix.RLIMIT_FSIZE: 0, unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: 16, unix.RLIMIT_STACK: 1 << 20, unix.RLIMIT_DATA: 1 << 30}
+// confinedLimits are the resource limits of a confined program. Its output goes to a pipe, so that it needs no file.
+// Stacks of threads count as data, and a thread's stack is as large as that of the process.
+var confinedLimits = map[int]uint64{unix.RLIMIT_FSIZE: 0, unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: 16,
+	unix.RLIMIT_STACK: 1 << 20, unix.RLIMIT_DATA: 1 << 30}
 
 // Confine returns a command that runs a program of this machine as a filter, from its standard input to its standard
-// output, on data that nobody vouches for. The program has the namespaces of a child that unpacks, sees only read-only system
-// directories, and has no capabilities, no new privileges, Docker's system call filter, and limits. It can
-// read what root owns or anybody may read in these directories, and change nothing. Self is the command line of a Tree.
+// output, on data that nobody vouches for. The program has the namespaces of a child that unpacks, sees only read-only
+// system directories, and has no capabilities, no new privileges, Docker's system call filter, and limits. It can read
+// what root owns or anybody may read in these directories, and change nothing. Self is the command line of a Tree.
 func Confine(ctx context.Context, self []string, program string, args ...string) (*exec.Cmd, error) {
 	path, err := exec.LookPath(program)
 	if err == nil {
@@ -44,9 +45,11 @@ func Confine(ctx context.Context, self []string, program string, args ...string)
 	}
 	top, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if !strings.HasPrefix(path, "/") || !slices.Contains(systemDirs, top) {
-		return nil, fmt.Errorf("%s cannot run confined: it is in none of the directories /usr and /bin; install the package of the system", path)
+		return nil, fmt.Errorf("%s cannot run confined: it is in none of the directories /usr and /bin; install the "+
+			"package of the system", path)
 	}
-	text, err := json.Marshal(request{Action: actionConfine, Program: path, Command: append([]string{program}, args...)})
+	text,
+		err := json.Marshal(request{Action: actionConfine, Program: path, Command: append([]string{program}, args...)})
 	if err != nil {
 		return nil, err
 	}
@@ -82,14 +85,15 @@ func executeConfined(program string, command []string) error {
 		return fmt.Errorf("cannot drop privileges: %w", err)
 	}
 	compiled := unix.SockFprog{Len: uint16(len(filter) / 8), Filter: (*unix.SockFilter)(unsafe.Pointer(&filter[0]))}
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&compiled))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0,
+		uintptr(unsafe.Pointer(&compiled))); errno != 0 {
 		return fmt.Errorf("cannot install the system call filter: %w", errno)
 	}
 	return fmt.Errorf("cannot execute %s: %w", program, unix.Exec(program, command, []string{"LC_ALL=C"}))
 }
 
-// enterSystemDirs makes a read-only tmpfs with read-only bind mounts of the system directories the root of this process. It is
-// mounted on /proc, which every machine has and which the program does not get.
+// enterSystemDirs makes a read-only tmpfs with read-only bind mounts of the system directories the root of this
+// process. It is mounted on /proc, which every machine has and which the program does not get.
 func enterSystemDirs() error {
 	const base = "/proc"
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -121,18 +125,19 @@ func enterSystemDirs() error {
 			return fmt.Errorf("%s: %w", from, err)
 		}
 	}
-	if err := unix.Mount("", base, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|flags|unix.MS_NOEXEC, ""); err != nil {
+	if err := unix.Mount("", base, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|flags|unix.MS_NOEXEC,
+		""); err != nil {
 		return err
 	}
 	return pivotInto(base)
 }
 
-// noRoot are the securebits with which a program of root's gets no capabilities, and cannot change that, linux/securebits.h:
-// NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, these and KEEP_CAPS locked.
+// noRoot are the securebits with which a program of root's gets no capabilities, and cannot change that,
+// linux/securebits.h: NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, these and KEEP_CAPS locked.
 const noRoot = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7
 
-// dropPrivileges drops all capabilities of this thread and of what it executes. The user stays root: an unprivileged one could
-// have other processes on this machine, and they could trace the program.
+// dropPrivileges drops all capabilities of this thread and of what it executes. The user stays root: an unprivileged
+// one could have other processes on this machine, and they could trace the program.
 func dropPrivileges() error {
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		// EINVAL: a capability that this kernel does not have

@@ -43,7 +43,8 @@ func (u *unpacker) createEntry(full string, h *tar.Header, body io.Reader) error
 		if h.Devmajor != int64(uint32(h.Devmajor)) || h.Devminor != int64(uint32(h.Devminor)) {
 			return fmt.Errorf("the device number %d:%d is out of range", h.Devmajor, h.Devminor)
 		}
-		kind := map[byte]uint32{tar.TypeChar: unix.S_IFCHR, tar.TypeBlock: unix.S_IFBLK, tar.TypeFifo: unix.S_IFIFO}[h.Typeflag]
+		kind := map[byte]uint32{tar.TypeChar: unix.S_IFCHR, tar.TypeBlock: unix.S_IFBLK,
+			tar.TypeFifo: unix.S_IFIFO}[h.Typeflag]
 		if err := unix.Mknod(full, kind|0o600, int(unix.Mkdev(uint32(h.Devmajor), uint32(h.Devminor)))); err != nil {
 			return fmt.Errorf("cannot create the special file: %w", err)
 		}

@@ -4,9 +4,9 @@
 // file. It also lists what a tree consists of, for a later comparison.
 //
 // A child process does the work. It lives in its own mount, network, IPC and PID namespaces, and its root is the
-// target: pivot_root(2), no /proc, nothing else mounted. So no name in an archive, no symbolic link and no hard link can lead out of
-// the target, whatever the code does with it. The child reads one plain tar stream from its standard input; the
-// caller decompresses it and verifies its digests. One child unpacks one layer.
+// target: pivot_root(2), no /proc, nothing else mounted. So no name in an archive, no symbolic link and no hard link
+// can lead out of the target, whatever the code does with it. The child reads one plain tar stream from its standard
+// input; the caller decompresses it and verifies its digests. One child unpacks one layer.
 //
 // The same namespaces confine xz, the only other program that reads bytes of an image (Confine).
 //
@@ -26,16 +26,17 @@
 //   - Device nodes follow Policy.Devices. A jail has its own /dev, so that none is needed.
 //   - Holes of files stay holes: blocks of zeros are not written.
 //
-// Memory does not depend on the sizes of files, nor on how long and how deep their names are. It grows by up to 140 bytes
-// for each directory of a layer, because their times are set at the end, and by up to 40 for each other entry, because
-// an opaque directory spares what its own layer brought. Limits.Entries limits both; directories that an archive implies
-// count. The names in an opaque directory are in memory together while it is emptied. The list holds up to 100 bytes for
-// each file with several names, so that it reads the file once.
+// Memory does not depend on the sizes of files, nor on how long and how deep their names are. It grows by up to 140
+// bytes for each directory of a layer, because their times are set at the end, and by up to 40 for each other entry,
+// because an opaque directory spares what its own layer brought. Limits.Entries limits both; directories that an
+// archive implies count. The names in an opaque directory are in memory together while it is emptied. The list holds up
+// to 100 bytes for each file with several names, so that it reads the file once.
 //
 // Nothing of opencontainers/umoci is used (oci/layer, v0.6.0), nor of go.podman.io/storage (pkg/archive): the first
-// resolves names component by component in a tree that others may see, and keeps what upper layers brought in a map of paths; the
-// second comes with the whole store of podman, and also needs a child whose root is the target (pkg/chrootarchive). In such a child
-// nothing needs resolution, and what is left is this package. What their tests describe is tested here:
+// resolves names component by component in a tree that others may see, and keeps what upper layers brought in a map of
+// paths; the second comes with the whole store of podman, and also needs a child whose root is the target
+// (pkg/chrootarchive). In such a child nothing needs resolution, and what is left is this package. What their tests
+// describe is tested here:
 //
 //	umoci: SanitiseScoping, SymlinkScoping, NonDirParent, "." that is a symlink (CVE-2021-29136)
 //	                               TestUnpackStaysInside, TestUnpackRefuses

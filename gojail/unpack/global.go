@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// readGlobal reads a global header: its records describe all files that follow, until another one changes them (pax(1)). An empty
-// value takes a record back. Names and sizes are no property of all files, and are ignored.
+// readGlobal reads a global header: its records describe all files that follow, until another one changes them
+// (pax(1)). An empty value takes a record back. Names and sizes are no property of all files, and are ignored.
 func (u *unpacker) readGlobal(records map[string]string) error {
 	if records[paxVolumeFile] != "" {
 		return errors.New(refusedTypes[typeContinued])

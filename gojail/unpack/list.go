@@ -19,9 +19,9 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// listHeader is the first line of the list of a tree, which is in the format of mtree(5) with full paths that gomtree and
-// bsdtar read: one line for each file. Names are escaped as by vis(3), in octal. The order is that of a walk
-// that reads each directory sorted by bytes, so that two lists can be compared without memory.
+// listHeader is the first line of the list of a tree, which is in the format of mtree(5) with full paths that gomtree
+// and bsdtar read: one line for each file. Names are escaped as by vis(3), in octal. The order is that of a walk that
+// reads each directory sorted by bytes, so that two lists can be compared without memory.
 const listHeader = "#mtree"
 
 // xattrsMark is the second line of a list that has the extended attributes. Earlier lists do not have them.
@@ -82,7 +82,8 @@ func (l *lister) listPath(full string) error {
 
 // describeFile returns the keywords of mtree(5) for one file.
 func (l *lister) describeFile(full string, st *unix.Stat_t) ([]string, error) {
-	words := []string{fmt.Sprintf("uid=%d", st.Uid), fmt.Sprintf("gid=%d", st.Gid), fmt.Sprintf("mode=%04o", st.Mode&0o7777)}
+	words := []string{fmt.Sprintf("uid=%d", st.Uid), fmt.Sprintf("gid=%d", st.Gid),
+		fmt.Sprintf("mode=%04o", st.Mode&0o7777)}
 	kind := "file"
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
@@ -141,7 +142,8 @@ func (l *lister) computeDigest(full string, st *unix.Stat_t) (digest [sha256.Siz
 	}
 	defer f.Close()
 	var opened unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &opened); err != nil || opened.Ino != st.Ino || opened.Mode&unix.S_IFMT != unix.S_IFREG {
+	if err := unix.Fstat(int(f.Fd()), &opened); err != nil || opened.Ino != st.Ino ||
+		opened.Mode&unix.S_IFMT != unix.S_IFREG {
 		return digest, fmt.Errorf("%s changed while it was read", quoteName(full))
 	}
 	sum := sha256.New()

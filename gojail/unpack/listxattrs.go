@@ -41,7 +41,8 @@ func describeXattrs(full string) ([]string, error) {
 		value := make([]byte, xattrMax)
 		n, err := unix.Lgetxattr(full, name, value)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read the extended attribute %s of %s: %w", quoteName(name), quoteName(full), err)
+			return nil, fmt.Errorf("cannot read the extended attribute %s of %s: %w", quoteName(name), quoteName(full),
+				err)
 		}
 		word := xattrKey + "." + escapeName(name) + "=" + base64.StdEncoding.EncodeToString(value[:n])
 		words, size = append(words, word), size+len(word)

@@ -22,14 +22,16 @@ type Tree struct {
 	Self []string
 }
 
-// UnpackLayer unpacks a plain tar stream, which it reads to its end, over what is in the tree. The limits are those of the
-// whole tree; before is what lower layers brought.
-func (t Tree) UnpackLayer(ctx context.Context, stream io.Reader, policy Policy, limits Limits, before Result) (Result, error) {
+// UnpackLayer unpacks a plain tar stream, which it reads to its end, over what is in the tree. The limits are those of
+// the whole tree; before is what lower layers brought.
+func (t Tree) UnpackLayer(ctx context.Context, stream io.Reader, policy Policy, limits Limits, before Result) (Result,
+	error) {
 	if err := policy.Check(); err != nil {
 		return Result{}, err
 	}
 	source := &sourceReader{r: stream}
-	result, err := t.runChild(ctx, request{Action: actionLayer, Policy: policy, Limits: limits, Before: before}, source, nil)
+	result, err := t.runChild(ctx, request{Action: actionLayer, Policy: policy, Limits: limits, Before: before}, source,
+		nil)
 	if source.err != nil { // the child only saw the stream end early
 		return result, source.err
 	}
@@ -102,7 +104,8 @@ func (t Tree) runChild(ctx context.Context, r request, in io.Reader, out io.Writ
 	case ctx.Err() != nil:
 		return a.Result, context.Cause(ctx)
 	case decoded != nil:
-		return a.Result, fmt.Errorf("the process that unpacks ended early: %w: %s", errors.Join(err, decoded), stderr.Bytes())
+		return a.Result, fmt.Errorf("the process that unpacks ended early: %w: %s", errors.Join(err, decoded),
+			stderr.Bytes())
 	case a.Error != "":
 		return a.Result, errors.New(a.Error)
 	}

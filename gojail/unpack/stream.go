@@ -186,9 +186,9 @@ func (s *stream) skipLinkContent(size int64, described bool) error {
 	return err
 }
 
-// readEnd reads what follows the end of the archive, and returns how many bytes of it are no padding. GNU tar and others do not read
-// it. Old programs left bytes of an earlier archive there, in the last record. But entries there are those of a second archive, of which
-// nothing would be unpacked.
+// readEnd reads what follows the end of the archive, and returns how many bytes of it are no padding. GNU tar and
+// others do not read it. Old programs left bytes of an earlier archive there, in the last record. But entries there are
+// those of a second archive, of which nothing would be unpacked.
 func (s *stream) readEnd() (trailing int64, err error) {
 	for trailing == 0 {
 		n, err := io.ReadFull(s.r, s.block[:])
@@ -198,7 +198,8 @@ func (s *stream) readEnd() (trailing int64, err error) {
 		case err != nil && err != io.ErrUnexpectedEOF:
 			return 0, fmt.Errorf("cannot read the end of the archive: %w", err)
 		case tarblock.IsHeader(s.block[:n]):
-			return 0, fmt.Errorf("more entries follow the end of the archive at byte %d: it is several archives; unpack it with tar --ignore-zeros, and name the directory as dir:DIR", s.position)
+			return 0, fmt.Errorf("more entries follow the end of the archive at byte %d: it is several archives; "+
+				"unpack it with tar --ignore-zeros, and name the directory as dir:DIR", s.position)
 		case !tarblock.IsZero(s.block[:n]):
 			trailing = int64(n)
 		}
@@ -214,7 +215,8 @@ func (s *stream) readEnd() (trailing int64, err error) {
 	return trailing + n, nil
 }
 
-// parseSize returns a size: in octal, or in base 256 as of GNU tar and star. It returns 0 for one that archive/tar refuses.
+// parseSize returns a size: in octal, or in base 256 as of GNU tar and star. It returns 0 for one that archive/tar
+// refuses.
 func parseSize(field []byte) (size int64) {
 	if field[0]&0x80 == 0 {
 		text, _, _ := strings.Cut(strings.Trim(string(field), " \x00"), "\x00")

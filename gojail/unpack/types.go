@@ -26,7 +26,8 @@ const (
 var typeNames = map[byte]string{
 	tar.TypeReg: "file", tar.TypeLink: "hard link", tar.TypeSymlink: "symbolic link", tar.TypeChar: "character device",
 	tar.TypeBlock: "block device", tar.TypeDir: "directory", tar.TypeFifo: "FIFO", tar.TypeCont: "contiguous file",
-	tar.TypeXGlobalHeader: "global header", tar.TypeGNUSparse: "sparse file", typeACL: "access list", typeDumpDir: "directory",
+	tar.TypeXGlobalHeader: "global header", tar.TypeGNUSparse: "sparse file", typeACL: "access list",
+	typeDumpDir:   "directory",
 	typeAttribute: "extended attribute", typeVolume: "volume name",
 }
 
@@ -40,9 +41,11 @@ func describeType(flag byte) string {
 
 // refusedTypes are types of entries that mean something, which cannot be done.
 var refusedTypes = map[byte]string{
-	typeContinued: "is the rest of a file that begins in another volume; join the volumes: make the archive anew without --multi-volume",
-	typeInode:     "has no content, because it did not change since an earlier dump of star; make the archive anew from the whole tree",
-	typeOldNames:  "is a list of names to be changed, as GNU tar before 1.12 wrote it; make the archive anew",
+	typeContinued: "is the rest of a file that begins in another volume; join the volumes: make the archive anew " +
+		"without --multi-volume",
+	typeInode: "has no content, because it did not change since an earlier dump of star; make the archive anew " +
+		"from the whole tree",
+	typeOldNames: "is a list of names to be changed, as GNU tar before 1.12 wrote it; make the archive anew",
 }
 
 // adaptEntry gives an entry the type of POSIX that it stands for. It reports whether the entry is no file.
@@ -65,14 +68,17 @@ func (u *unpacker) adaptEntry(h *tar.Header) (skip bool, err error) {
 		h.Typeflag = tar.TypeDir
 	case tar.TypeCont:
 		h.Typeflag = tar.TypeReg
-	case tar.TypeReg, tar.TypeLink, tar.TypeSymlink, tar.TypeChar, tar.TypeBlock, tar.TypeDir, tar.TypeFifo, tar.TypeGNUSparse:
+	case tar.TypeReg, tar.TypeLink, tar.TypeSymlink, tar.TypeChar, tar.TypeBlock, tar.TypeDir, tar.TypeFifo,
+		tar.TypeGNUSparse:
 	default:
-		return false, errors.New("gojail does not know this type, which may have any meaning; make the archive anew with GNU tar")
+		return false,
+			errors.New("gojail does not know this type, which may have any meaning; make the archive anew with GNU tar")
 	}
 	if ofAttribute {
 		return true, nil
 	}
-	if h.Typeflag == tar.TypeReg && strings.HasSuffix(h.Name, "/") { // before POSIX.1-1988 there was no type for directories
+	// before POSIX.1-1988 there was no type for directories
+	if h.Typeflag == tar.TypeReg && strings.HasSuffix(h.Name, "/") {
 		h.Typeflag = tar.TypeDir
 	}
 	if err := checkSparse(h.PAXRecords); err != nil {
@@ -88,7 +94,9 @@ func checkSparse(records map[string]string) error {
 	case records["SCHILY.realsize"] != "":
 		return errors.New("is a sparse file in the format of star; make the archive anew with GNU tar")
 	case version != "." && version != "0.0" && version != "0.1" && version != "1.0":
-		return fmt.Errorf("is a sparse file in the unknown format %s; make the archive anew with GNU tar --sparse-version=1.0", quoteName(version))
+		return fmt.Errorf(
+			"is a sparse file in the unknown format %s; make the archive anew with GNU tar --sparse-version=1.0",
+			quoteName(version))
 	}
 	return nil
 }

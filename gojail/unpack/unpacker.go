@@ -50,8 +50,10 @@ type unpacker struct {
 }
 
 func newUnpacker(policy Policy, limits Limits, before Result) *unpacker {
-	return &unpacker{policy: policy, limits: limits, before: before, seed: maphash.MakeSeed(), upper: map[uint64]struct{}{},
-		emptied: map[uint64]struct{}{}, absent: map[uint64]struct{}{}, times: map[uint64]times{}, global: map[string]string{}, buffer: make([]byte, 128<<10)}
+	return &unpacker{policy: policy, limits: limits, before: before, seed: maphash.MakeSeed(),
+		upper:   map[uint64]struct{}{},
+		emptied: map[uint64]struct{}{}, absent: map[uint64]struct{}{}, times: map[uint64]times{},
+		global: map[string]string{}, buffer: make([]byte, 128<<10)}
 }
 
 // unpackStream unpacks a tar stream, and reads it to its end.
@@ -141,7 +143,8 @@ func (u *unpacker) countBytes(h *tar.Header) error {
 		return nil
 	}
 	if h.Size < 0 || h.Size > u.limits.Bytes-u.before.Bytes-u.result.Bytes {
-		return fmt.Errorf("the files have more than %d bytes together; if the source is trusted, raise --max-size", u.limits.Bytes)
+		return fmt.Errorf("the files have more than %d bytes together; if the source is trusted, raise --max-size",
+			u.limits.Bytes)
 	}
 	u.result.Bytes += h.Size
 	if !isSparse(h) {
@@ -149,7 +152,8 @@ func (u *unpacker) countBytes(h *tar.Header) error {
 	}
 	u.result.Sparse += h.Size
 	if limit := u.limits.Sparse; limit > 0 && u.before.Sparse+u.result.Sparse > limit {
-		return fmt.Errorf("the sparse files have more than %d bytes together; if the source is trusted, write --max-size", limit)
+		return fmt.Errorf(
+			"the sparse files have more than %d bytes together; if the source is trusted, write --max-size", limit)
 	}
 	return nil
 }
@@ -170,7 +174,8 @@ func isSparse(h *tar.Header) bool {
 // countName counts an entry, or a directory that one implies.
 func (u *unpacker) countName() error {
 	if u.result.Entries++; u.before.Entries+u.result.Entries > u.limits.Entries {
-		return fmt.Errorf("there are more than %d entries, implied directories counted; if the source is trusted, raise --max-entries", u.limits.Entries)
+		return fmt.Errorf("there are more than %d entries, implied directories counted; if the source is trusted, "+
+			"raise --max-entries", u.limits.Entries)
 	}
 	return nil
 }

@@ -46,8 +46,9 @@ func (u *unpacker) applyWhiteout(dir, base string) error {
 	return u.removeLower(path.Join(dir, name))
 }
 
-// removeLowerIn removes what lower layers brought in a directory and in those below that this layer put something in. It lists a directory once: what
-// comes into it later is this layer's, and a small layer may have a million whiteouts of a directory with a million files.
+// removeLowerIn removes what lower layers brought in a directory and in those below that this layer put something in.
+// It lists a directory once: what comes into it later is this layer's, and a small layer may have a million whiteouts
+// of a directory with a million files.
 func (u *unpacker) removeLowerIn(dir string) error {
 	hash := u.hashPath(dir)
 	if _, ok := u.emptied[hash]; ok {

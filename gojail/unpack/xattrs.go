@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Records of extended attributes: of star and GNU tar, and of libarchive, which has names as in URLs and values in base64. bsdtar writes both.
+// Records of extended attributes: of star and GNU tar, and of libarchive, which has names as in URLs and values in
+// base64. bsdtar writes both.
 const (
 	paxXattr           = "SCHILY.xattr."
 	paxLibarchiveXattr = "LIBARCHIVE.xattr."
@@ -19,8 +20,8 @@ const (
 // unescapeKey reverses what GNU tar does with names that a record cannot have.
 var unescapeKey = strings.NewReplacer("%3D", "=", "%25", "%")
 
-// readXattrs returns the extended attributes of an entry by their names, and the number of access lists and labels that have records of
-// their own, and are always left out.
+// readXattrs returns the extended attributes of an entry by their names, and the number of access lists and labels that
+// have records of their own, and are always left out.
 func readXattrs(h *tar.Header) (xattrs map[string]string, others int64, err error) {
 	for key, value := range h.PAXRecords {
 		if name, ok := strings.CutPrefix(key, paxXattr); ok {

@@ -67,8 +67,8 @@ type Finding struct {
 	// The check's state, passed to its next run as Host.State until the node boots; nil leaves
 	// the stored state unchanged.
 	State json.RawMessage `json:"keep,omitempty"`
-	// Whether the failure is storage that does not answer, and nothing else. While it does not, Slurm cannot kill processes that
-	// wait for it.
+	// Whether the failure is storage that does not answer, and nothing else. While it does not, Slurm cannot kill
+	// processes that wait for it.
 	Silent bool `json:"silent,omitempty"`
 }
 
@@ -87,7 +87,8 @@ func NewFinding(v Verdict, format string, args ...any) Finding {
 
 // Metric is one value for Prometheus, exported as gojail_health_<Name>.
 type Metric struct {
-	Name    string            `json:"name"`              // without the prefix, with the unit as its suffix: "clock_offset_seconds"
+	// without the prefix, with the unit as its suffix: "clock_offset_seconds"
+	Name    string            `json:"name"`
 	Help    string            `json:"help,omitempty"`    // of the first Metric with this name
 	Counter bool              `json:"counter,omitempty"` // false: a gauge
 	Labels  map[string]string `json:"labels,omitempty"`  // the same keys in all Metrics of one name
@@ -117,8 +118,8 @@ type Check struct {
 	// With a reason, a timeout is a warning until a later run finds that the killed process
 	// still exists, which counts as a hang. The function must not block. nil: no reason exists.
 	SlowReason func(h *Host) string
-	// SpareReason returns why a hang must not drain the node, from what an earlier run has seen, or "". With a reason it is
-	// a warning. The function must not block. nil: no reason exists.
+	// SpareReason returns why a hang must not drain the node, from what an earlier run has seen, or "". With a reason
+	// it is a warning. The function must not block. nil: no reason exists.
 	SpareReason func(h *Host) string
 	// IsAbsent reports whether the node certainly lacks the checked item, so that Run does not
 	// need the Child to report that. The function must not block. nil: absence cannot be

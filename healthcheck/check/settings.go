@@ -10,23 +10,27 @@ const ClockMost = 15 * time.Second
 
 // Settings is the site's configuration of the checks.
 type Settings struct {
-	NHC         string            `toml:"nhc"` // path of an nhc.conf of LBNL Node Health Check whose check_* lines are evaluated, too; "": none
-	FileSystems []FileSystem      `toml:"filesystem"`
-	Memory      MemorySettings    `toml:"memory"`
-	Clock       ClockSettings     `toml:"clock"`
-	Daemons     DaemonSettings    `toml:"daemons"`
-	Jail        JailSettings      `toml:"jail"`
-	Network     NetworkSettings   `toml:"network"`
-	GPU         GPUSettings       `toml:"gpu"`
-	XID         map[string]string `toml:"xid"` // by number: "drain", "warn" or "ignore"; other XIDs have the policy of xid.go
+	// path of an nhc.conf of LBNL Node Health Check whose check_* lines are evaluated, too; "": none
+	NHC         string          `toml:"nhc"`
+	FileSystems []FileSystem    `toml:"filesystem"`
+	Memory      MemorySettings  `toml:"memory"`
+	Clock       ClockSettings   `toml:"clock"`
+	Daemons     DaemonSettings  `toml:"daemons"`
+	Jail        JailSettings    `toml:"jail"`
+	Network     NetworkSettings `toml:"network"`
+	GPU         GPUSettings     `toml:"gpu"`
+	// by number: "drain", "warn" or "ignore"; other XIDs have the policy of xid.go
+	XID map[string]string `toml:"xid"`
 }
 
 // FileSystem is one [[filesystem]], which jobs need.
 type FileSystem struct {
-	Path     string  `toml:"path"`      // absolute path: a mount point, unless Any
-	Any      bool    `toml:"any"`       // Path need not be a mount point
-	ReadOnly bool    `toml:"read_only"` // mounted read-only on purpose, and not written to
-	Full     float64 `toml:"full"`      // usage of blocks or inodes in percent at which the file system is full and drains the node; 3 points less is a warning. 0: 98, as a warning only
+	Path     string `toml:"path"`      // absolute path: a mount point, unless Any
+	Any      bool   `toml:"any"`       // Path need not be a mount point
+	ReadOnly bool   `toml:"read_only"` // mounted read-only on purpose, and not written to
+	// usage of blocks or inodes in percent at which the file system is full and drains the node; 3 points less is a
+	// warning. 0: 98, as a warning only
+	Full float64 `toml:"full"`
 }
 
 // MemorySettings is [memory]; a limit of zero is not checked.
@@ -46,7 +50,8 @@ type ClockSettings struct {
 
 // DaemonSettings is [daemons]: the daemons that must run.
 type DaemonSettings struct {
-	Munge     string   `toml:"munge"`     // munged's socket; "": the default one, on nodes with a key; "none": munge is not used
+	// munged's socket; "": the default one, on nodes with a key; "none": munge is not used
+	Munge     string   `toml:"munge"`
 	Processes []string `toml:"processes"` // names as in /proc/PID/comm, of processes of root or of a system account
 }
 
@@ -59,21 +64,25 @@ type JailSettings struct {
 
 // NetworkSettings is [network].
 type NetworkSettings struct {
-	Config      string   `toml:"config"`      // path of network.toml; without the file there are no policies
-	Interface   string   `toml:"interface"`   // interface toward the controller; "": the one of the default route
-	Ports       []string `toml:"ports"`       // RDMA ports that must be up: "mlx5_0" or "mlx5_0/1"; none: all ports that the kernel has enabled
-	Rate        int      `toml:"rate"`        // minimum rate of each port in Gbit/s; 0: not checked
-	Controllers []string `toml:"controllers"` // hosts of slurmctld, names or addresses; none: SlurmctldHost of slurm.conf
-	Except      []string `toml:"except"`      // RDMA devices that are neither checked nor have their counters read
+	Config    string `toml:"config"`    // path of network.toml; without the file there are no policies
+	Interface string `toml:"interface"` // interface toward the controller; "": the one of the default route
+	// RDMA ports that must be up: "mlx5_0" or "mlx5_0/1"; none: all ports that the kernel has enabled
+	Ports []string `toml:"ports"`
+	Rate  int      `toml:"rate"` // minimum rate of each port in Gbit/s; 0: not checked
+	// hosts of slurmctld, names or addresses; none: SlurmctldHost of slurm.conf
+	Controllers []string `toml:"controllers"`
+	Except      []string `toml:"except"` // RDMA devices that are neither checked nor have their counters read
 }
 
 // GPUSettings is [gpu], about NVIDIA GPUs.
 type GPUSettings struct {
-	Count       int    `toml:"count"`       // number of GPUs; 0: the number on the PCI bus, if a driver is installed
-	Library     string `toml:"library"`     // libnvidia-ml.so.1, or its absolute path
-	SMI         string `toml:"smi"`         // path of nvidia-smi; "none": nvidia-smi is not run
-	Links       int    `toml:"links"`       // minimum number of active NVLinks of each GPU; 0: the number that most GPUs of its model have
-	PendingFail bool   `toml:"pending"`     // true: a row remapping that waits for a reset drains the node; false: it is a warning
+	Count   int    `toml:"count"`   // number of GPUs; 0: the number on the PCI bus, if a driver is installed
+	Library string `toml:"library"` // libnvidia-ml.so.1, or its absolute path
+	SMI     string `toml:"smi"`     // path of nvidia-smi; "none": nvidia-smi is not run
+	// minimum number of active NVLinks of each GPU; 0: the number that most GPUs of its model have
+	Links int `toml:"links"`
+	// true: a row remapping that waits for a reset drains the node; false: it is a warning
+	PendingFail bool   `toml:"pending"`
 	Persistence string `toml:"persistence"` // policy for persistence mode that is off: "warn" or "ignore"
 	MIG         string `toml:"mig"`         // required MIG mode of all GPUs: "on" or "off"; "": not checked
 	Peermem     string `toml:"peermem"`     // policy for a missing nvidia_peermem: "warn", "drain" or "ignore"

@@ -49,22 +49,33 @@ var table = [...]row{
 	{"gpu-driver", check.Drain, 8 * time.Second, 2, 2, childGPU, failsUnlessSlow, gpuDriver},
 	{"gpu-count", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown, gpuCount},
 	{"gpu-lost", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown, newGPURun("no GPU is lost", gpuLost)},
-	{"gpu-recovery", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown, newGPURun("no GPU requires a recovery action", gpuRecovery)},
+	{"gpu-recovery", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown,
+		newGPURun("no GPU requires a recovery action", gpuRecovery)},
 	{"gpu-ecc", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown, gpuECC},
-	{"gpu-rows", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown, newGPURun("no row remapping is pending or has failed", gpuRows)},
-	{"gpu-pages", check.WarnOnly, 3 * time.Second, 2, 2, childGPU, unknown, newGPURun("no page retirement is pending", gpuPages)},
-	{"gpu-nvlink", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown, newGPURun("all NVLinks are active", gpuLinks)},
+	{"gpu-rows", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown,
+		newGPURun("no row remapping is pending or has failed", gpuRows)},
+	{"gpu-pages", check.WarnOnly, 3 * time.Second, 2, 2, childGPU, unknown, newGPURun("no page retirement is pending",
+		gpuPages)},
+	{"gpu-nvlink", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown,
+		newGPURun("all NVLinks are active", gpuLinks)},
 	{"gpu-nvlink-errors", check.WarnOnly, 3 * time.Second, 2, 2, childGPU, unknown, gpuLinkErrors},
-	{"gpu-fabric", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown, newGPURun("GPUs have joined the NVLink fabric, if there is one", gpuFabric)},
-	{"gpu-pcie", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown, newGPURun("GPUs use all their PCIe lanes", gpuPCIe)},
+	{"gpu-fabric", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown,
+		newGPURun("GPUs have joined the NVLink fabric, if there is one", gpuFabric)},
+	{"gpu-pcie", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown, newGPURun("GPUs use all their PCIe lanes",
+		gpuPCIe)},
 	{"gpu-clocks", check.Drain, 3 * time.Second, 1, 2, childGPU, unknown, gpuClocks},
-	{"gpu-temperature", check.WarnOnly, 3 * time.Second, 2, 2, childGPU, unknown, newGPURun("no GPU is too hot", gpuTemperature)},
-	{"gpu-persistence", check.WarnOnly, 3 * time.Second, 2, 2, childGPU, unknown, newGPURun("persistence mode is on", gpuPersistence)},
-	{"gpu-clock-setting", check.WarnOnly, 3 * time.Second, 2, 2, childGPU, unknown, newGPURun("no application clock is lowered", gpuClockSetting)},
+	{"gpu-temperature", check.WarnOnly, 3 * time.Second, 2, 2, childGPU, unknown,
+		newGPURun("no GPU is too hot", gpuTemperature)},
+	{"gpu-persistence", check.WarnOnly, 3 * time.Second, 2, 2, childGPU, unknown,
+		newGPURun("persistence mode is on", gpuPersistence)},
+	{"gpu-clock-setting", check.WarnOnly, 3 * time.Second, 2, 2, childGPU, unknown,
+		newGPURun("no application clock is lowered", gpuClockSetting)},
 	{"gpu-mig", check.WarnOnly, 3 * time.Second, 2, 2, childGPU, unknown, gpuMIG},
-	{"gpu-vbios", check.WarnOnly, 3 * time.Second, 2, 2, childGPU, unknown, newGPURun("GPUs of one model have the same vBIOS", gpuVBIOS)},
+	{"gpu-vbios", check.WarnOnly, 3 * time.Second, 2, 2, childGPU, unknown,
+		newGPURun("GPUs of one model have the same vBIOS", gpuVBIOS)},
 	{"gpu-peermem", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown, gpuPeermem},
-	{"gpu-leftovers", check.WarnOnly, 3 * time.Second, 2, 2, childGPU, unknown, newGPURun("no process is left on a GPU", gpuLeftovers)},
+	{"gpu-leftovers", check.WarnOnly, 3 * time.Second, 2, 2, childGPU, unknown, newGPURun("no process is left on a GPU",
+		gpuLeftovers)},
 	{"xid", check.Drain, 4 * time.Second, 1, 1, inline, never, xid},
 	{"nvidia-smi", check.Drain, 8 * time.Second, 2, 2, childGPU, failsUnlessSlow, nvidiaSMI},
 	{"gpu-inforom", check.WarnOnly, inforomTimeout, 1, 1, childInforom, unknown, gpuInforom},
@@ -133,7 +144,8 @@ var allChecks = sync.OnceValue(func() []check.Check {
 	all := make([]check.Check, 0, len(table))
 	for _, r := range table {
 		all = append(all, check.Check{
-			Name: r.name, Subject: texts[r.name].subject, Remedy: texts[r.name].remedy, Severity: r.severity, Timeout: r.timeout,
+			Name: r.name, Subject: texts[r.name].subject, Remedy: texts[r.name].remedy, Severity: r.severity,
+			Timeout: r.timeout,
 			BadRuns: r.bad, GoodRuns: r.good, Child: r.child, HangVerdict: r.hang.verdict, HangText: r.hang.text,
 			SlowReason: r.hang.slow, SpareReason: r.hang.spare, IsAbsent: r.findAbsence(), Run: withSettings(r.run),
 		})
@@ -141,7 +153,8 @@ var allChecks = sync.OnceValue(func() []check.Check {
 	return all
 })
 
-// findAbsence returns the IsAbsent of a row's check: nodes without GPUs or without an nhc.conf need no process for them.
+// findAbsence returns the IsAbsent of a row's check: nodes without GPUs or without an nhc.conf need no process for
+// them.
 func (r row) findAbsence() func(h *check.Host) bool {
 	switch {
 	case r.name == "gpu-count": // slurm.conf may list GPUs that are lost from the bus

@@ -30,7 +30,8 @@ func judgeClock(t *unix.Timex, limit check.ClockSettings) check.Finding {
 	if t.Status&unix.STA_NANO != 0 {
 		unit = time.Nanosecond
 	}
-	offset, estimated, most := time.Duration(t.Offset)*unit, time.Duration(t.Esterror)*time.Microsecond, time.Duration(t.Maxerror)*time.Microsecond
+	offset, estimated, most := time.Duration(t.Offset)*unit, time.Duration(t.Esterror)*time.Microsecond,
+		time.Duration(t.Maxerror)*time.Microsecond
 	var p problems
 	p.addNote("offset %v, estimated error %v, greatest %v", offset, estimated, most)
 	unsync := t.Status&unix.STA_UNSYNC != 0
@@ -47,9 +48,12 @@ func judgeClock(t *unix.Timex, limit check.ClockSettings) check.Finding {
 	}
 	f := p.buildFinding("the clock is synchronized")
 	f.Metrics = []check.Metric{
-		{Name: "clock_offset_seconds", Help: "Remaining offset of the clock that is still to be slewed.", Value: offset.Seconds()},
-		{Name: "clock_max_error_seconds", Help: "Maximum error of the clock as estimated by the kernel.", Value: most.Seconds()},
-		{Name: "clock_unsynchronized", Help: "1 if the kernel reports the clock as unsynchronized.", Value: boolValue(unsync)},
+		{Name: "clock_offset_seconds", Help: "Remaining offset of the clock that is still to be slewed.",
+			Value: offset.Seconds()},
+		{Name: "clock_max_error_seconds", Help: "Maximum error of the clock as estimated by the kernel.",
+			Value: most.Seconds()},
+		{Name: "clock_unsynchronized", Help: "1 if the kernel reports the clock as unsynchronized.",
+			Value: boolValue(unsync)},
 	}
 	return f
 }

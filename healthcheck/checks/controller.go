@@ -31,7 +31,8 @@ func controller(ctx context.Context, h *check.Host, s *check.Settings) check.Fin
 	if json.Unmarshal(h.State, &before) != nil {
 		before = nil
 	}
-	ways := probeAll(hosts, func(host string) controllerRoute { return probeController(ctx, host, s.Network.Interface) })
+	ways := probeAll(hosts,
+		func(host string) controllerRoute { return probeController(ctx, host, s.Network.Interface) })
 	var p problems
 	for i, host := range hosts {
 		w := ways[i]
@@ -137,7 +138,8 @@ func pingHost(ctx context.Context, addr netip.Addr) bool {
 			if err != nil {
 				break
 			}
-			if ip, ok := from.(*net.IPAddr); ok && ip.IP.Equal(addr.AsSlice()) && n >= 8 && reply[0] == answer && reply[4] == 'g' && reply[5] == id {
+			if ip, ok := from.(*net.IPAddr); ok && ip.IP.Equal(addr.AsSlice()) && n >= 8 && reply[0] == answer &&
+				reply[4] == 'g' && reply[5] == id {
 				return true
 			}
 		}

@@ -61,7 +61,8 @@ func disk(_ context.Context, h *check.Host, _ *check.Settings) check.Finding {
 // "external:imsm", that of its arrays like "external:/md127/0".
 func isContainer(dir string) bool {
 	version, _ := readSysText(dir, "metadata_version")
-	return strings.HasPrefix(version, "external:") && !strings.HasPrefix(version, "external:/") && !strings.HasPrefix(version, "external:-")
+	return strings.HasPrefix(version, "external:") && !strings.HasPrefix(version, "external:/") &&
+		!strings.HasPrefix(version, "external:-")
 }
 
 // edac checks the error counters of the memory controllers since boot.

@@ -25,7 +25,8 @@ func readEthtoolCounters(netdev string) (map[string]uint64, error) {
 	}
 	defer unix.Close(socket)
 	e := binary.NativeEndian
-	info := make([]byte, 20) // struct ethtool_sset_info: command, reserved, mask of sets, and the size of the requested set
+	// struct ethtool_sset_info: command, reserved, mask of sets, and the size of the requested set
+	info := make([]byte, 20)
 	e.PutUint32(info, unix.ETHTOOL_GSSET_INFO)
 	e.PutUint64(info[8:], 1<<ethtoolCountersSet)
 	if err := runEthtool(socket, netdev, info); err != nil {

@@ -30,7 +30,8 @@ const storagePatience = 4 * time.Second
 func mounted(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 	mounts, err := procfs.ReadMounts(filepath.Join(h.Roots.Proc, "self"))
 	if err != nil || len(mounts) == 0 {
-		return check.NewFinding(check.Unknown, "cannot read the mount table: %v", cmp.Or(err, errors.New("it is empty")))
+		return check.NewFinding(check.Unknown, "cannot read the mount table: %v",
+			cmp.Or(err, errors.New("it is empty")))
 	}
 	at := map[string]*mountinfo.Info{} // the last mount on a path is the visible one
 	for _, m := range mounts {
@@ -150,7 +151,8 @@ func probeFileSystem(fs check.FileSystem, node string) error {
 // to wait for all data that jobs have written (ext4, data=ordered), which can take minutes; it
 // is used only on file systems without O_DIRECT.
 func writeDirect(f *os.File) error {
-	page, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE) // page-aligned memory
+	// page-aligned memory
+	page, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return err
 	}
@@ -181,7 +183,8 @@ func trimPath(err error) error {
 
 // probeFileSystems calls look for all file systems in parallel and reports those that hang. It
 // also returns the paths of those that failed.
-func probeFileSystems(ctx context.Context, s *check.Settings, probe func(check.FileSystem, *problems)) (f check.Finding, failed []string) {
+func probeFileSystems(ctx context.Context, s *check.Settings, probe func(check.FileSystem, *problems)) (f check.Finding,
+	failed []string) {
 	ctx, cancel := context.WithTimeout(ctx, storagePatience)
 	defer cancel()
 	var answers []*deadline.Pending[*problems]

@@ -37,7 +37,8 @@ func readBusGPUs(sys string) ([]string, error) {
 		if vendor, _ := readSysText(dir, "vendor"); vendor != "0x10de" {
 			continue
 		}
-		if class, _ := readSysText(dir, "class"); !strings.HasPrefix(class, "0x0300") && !strings.HasPrefix(class, "0x0302") {
+		if class, _ := readSysText(dir, "class"); !strings.HasPrefix(class, "0x0300") &&
+			!strings.HasPrefix(class, "0x0302") {
 			continue
 		}
 		driver, _ := os.Readlink(filepath.Join(dir, "driver"))
@@ -98,12 +99,14 @@ func gpuDriver(_ context.Context, h *check.Host, s *check.Settings) check.Findin
 	}
 	switch {
 	case s.GPU.Count == 0 && (f.init == nvmlNoDriver || f.init == nvmlNoLibrary):
-		return check.NewFinding(check.Warn, "NVML does not work: %s; no GPU is configured", f.init) // possibly a display adapter
+		// possibly a display adapter
+		return check.NewFinding(check.Warn, "NVML does not work: %s; no GPU is configured", f.init)
 	case f.init != nvmlOK:
 		return check.NewFinding(check.Fail, "NVML does not work: %s", f.init)
 	}
 	found := checkDriverVersion(h, f)
-	found.State = encodePersistence(len(f.gpus) > 0 && !slices.ContainsFunc(f.gpus, func(g gpuState) bool { return g.persistence != int64(nvml.FEATURE_ENABLED) }))
+	found.State = encodePersistence(len(f.gpus) > 0 && !slices.ContainsFunc(f.gpus,
+		func(g gpuState) bool { return g.persistence != int64(nvml.FEATURE_ENABLED) }))
 	return found
 }
 
@@ -135,7 +138,8 @@ func checkDriverVersion(h *check.Host, f *gpuFacts) check.Finding {
 	case err != nil || f.driver == "":
 		return check.NewFinding(check.Unknown, "cannot parse the version of the driver")
 	case loaded != f.driver:
-		return check.NewFinding(check.Fail, "driver %.20s is loaded, but its library has version %.20s", loaded, f.driver)
+		return check.NewFinding(check.Fail, "driver %.20s is loaded, but its library has version %.20s", loaded,
+			f.driver)
 	}
 	return check.NewFinding(check.OK, "driver %.20s answers", loaded)
 }
@@ -208,7 +212,8 @@ func gpuCount(_ context.Context, h *check.Host, s *check.Settings) check.Finding
 		p.addFailure("the driver has fewer GPUs than %d%s", want, describeLostGPUs(f.bus, driver))
 	}
 	f2 := p.buildFinding("all %d GPUs are present", want)
-	f2.Metrics = []check.Metric{{Name: "gpus", Help: "Number of GPUs known to the driver.", Value: float64(len(f.gpus))}}
+	f2.Metrics = []check.Metric{{Name: "gpus", Help: "Number of GPUs known to the driver.",
+		Value: float64(len(f.gpus))}}
 	return f2
 }
 
@@ -227,7 +232,8 @@ func hasOtherGPUs(sys string) bool {
 			return false
 		}
 		class, _ := readSysText(dir, "class")
-		return slices.ContainsFunc([]string{"0x0300", "0x0302", "0x0380", "0x1200"}, func(c string) bool { return strings.HasPrefix(class, c) })
+		return slices.ContainsFunc([]string{"0x0300", "0x0302", "0x0380", "0x1200"},
+			func(c string) bool { return strings.HasPrefix(class, c) })
 	})
 }
 

@@ -161,9 +161,11 @@ func (n *nvmlLibrary) readGPU(index int) gpuState {
 
 // clearNumbers sets all numbers to absent.
 func (g *gpuState) clearNumbers() {
-	for _, v := range []*int64{&g.persistence, &g.width, &g.maxWidth, &g.temperature, &g.slowdown, &g.clocks, &g.recovery,
+	for _, v := range []*int64{&g.persistence, &g.width, &g.maxWidth, &g.temperature, &g.slowdown, &g.clocks,
+		&g.recovery,
 		&g.volatileSRAM, &g.volatileDRAM, &g.aggregate, &g.corrected, &g.retired, &g.retiredPending, &g.fabricState,
-		&g.generation, &g.maxGeneration, &g.replays, &g.busy, &g.mig, &g.appClock, &g.defaultClock, &g.memoryTemperature, &g.memoryMax,
+		&g.generation, &g.maxGeneration, &g.replays, &g.busy, &g.mig, &g.appClock, &g.defaultClock,
+		&g.memoryTemperature, &g.memoryMax,
 		&g.power, &g.sramExceeded, &g.linkErrors, &g.rows} {
 		*v = absent
 	}

@@ -110,9 +110,12 @@ const linkErrorBurst = 100
 
 // gpuLinkErrors compares the NVLink error counters with those of the last run.
 func gpuLinkErrors(ctx context.Context, h *check.Host, s *check.Settings) check.Finding {
-	return checkGrowth(ctx, h, s, "NVLinks have no burst of errors", "NVLink errors", func(g *gpuState) int64 { return g.linkErrors },
+	return checkGrowth(ctx, h, s, "NVLinks have no burst of errors", "NVLink errors",
+		func(g *gpuState) int64 { return g.linkErrors },
 		func(g *gpuState, p *problems, grown int64) {
-			p.addMetric(g, "nvlink_errors_total", "CRC errors, replays and recoveries of a GPU's NVLinks since its driver was loaded.", true, g.linkErrors)
+			p.addMetric(g, "nvlink_errors_total",
+				"CRC errors, replays and recoveries of a GPU's NVLinks since its driver was loaded.", true,
+				g.linkErrors)
 			if grown > linkErrorBurst {
 				p.addWarning("NVLinks of %s have many errors", g)
 			}
@@ -121,7 +124,8 @@ func gpuLinkErrors(ctx context.Context, h *check.Host, s *check.Settings) check.
 
 // checkGrowth returns the finding of a check that judges the growth of a GPU's counter since
 // the last run.
-func checkGrowth(ctx context.Context, h *check.Host, s *check.Settings, good, what string, count func(*gpuState) int64, judge func(*gpuState, *problems, int64)) check.Finding {
+func checkGrowth(ctx context.Context, h *check.Host, s *check.Settings, good, what string, count func(*gpuState) int64,
+	judge func(*gpuState, *problems, int64)) check.Finding {
 	var before, now = map[string]int64{}, map[string]int64{}
 	if json.Unmarshal(h.State, &before) != nil {
 		before = map[string]int64{}

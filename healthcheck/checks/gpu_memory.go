@@ -64,18 +64,24 @@ const gpuCorrectedBurst = 10_000
 // gpuECC checks the ECC errors. Uncorrectable errors in SRAM recur; those in DRAM lead to a
 // remapped row, which gpu-rows judges.
 func gpuECC(ctx context.Context, h *check.Host, s *check.Settings) check.Finding {
-	return checkGrowth(ctx, h, s, "no uncorrectable errors", "ECC", func(g *gpuState) int64 { return g.corrected }, judgeECC)
+	return checkGrowth(ctx, h, s, "no uncorrectable errors", "ECC", func(g *gpuState) int64 { return g.corrected },
+		judgeECC)
 }
 
 // judgeECC judges one GPU's ECC errors and the growth of its corrected ones.
 func judgeECC(g *gpuState, p *problems, corrected int64) {
 	if max(g.volatileSRAM, g.volatileDRAM, g.aggregate) > 0 {
-		p.addNote("%s: uncorrectable SRAM %d, DRAM %d, over its lifetime %d; corrected %d", g, g.volatileSRAM, g.volatileDRAM, g.aggregate, g.corrected)
+		p.addNote("%s: uncorrectable SRAM %d, DRAM %d, over its lifetime %d; corrected %d", g, g.volatileSRAM,
+			g.volatileDRAM, g.aggregate, g.corrected)
 	}
-	p.addMetric(g, "sram_uncorrectable_errors_total", "Uncorrectable ECC errors in a GPU's SRAM since its driver was loaded.", true, g.volatileSRAM)
-	p.addMetric(g, "memory_uncorrectable_errors_total", "Uncorrectable ECC errors in a GPU's memory since its driver was loaded.", true, g.volatileDRAM)
-	p.addMetric(g, "memory_corrected_errors_total", "Errors in a GPU's memory corrected by ECC since its driver was loaded.", true, g.corrected)
-	p.addMetric(g, "uncorrectable_errors_of_life", "Uncorrectable ECC errors over a GPU's lifetime.", false, g.aggregate)
+	p.addMetric(g, "sram_uncorrectable_errors_total",
+		"Uncorrectable ECC errors in a GPU's SRAM since its driver was loaded.", true, g.volatileSRAM)
+	p.addMetric(g, "memory_uncorrectable_errors_total",
+		"Uncorrectable ECC errors in a GPU's memory since its driver was loaded.", true, g.volatileDRAM)
+	p.addMetric(g, "memory_corrected_errors_total",
+		"Errors in a GPU's memory corrected by ECC since its driver was loaded.", true, g.corrected)
+	p.addMetric(g, "uncorrectable_errors_of_life", "Uncorrectable ECC errors over a GPU's lifetime.", false,
+		g.aggregate)
 	switch {
 	case g.sramExceeded > 0:
 		p.addFailure("%s exceeds NVIDIA's threshold of SRAM errors", g)

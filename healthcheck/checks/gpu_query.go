@@ -62,8 +62,10 @@ func (q *gpuQuery) queryField(what string, id uint32) int64 {
 func (q *gpuQuery) querySettings() {
 	g, d := q.gpu, q.device
 	g.persistence = queryNumber(q, "persistence mode", "nvmlDeviceGetPersistenceMode", d.GetPersistenceMode)
-	g.appClock = queryNumber(q, "application clocks", "nvmlDeviceGetApplicationsClock", bindArgument(d.GetApplicationsClock, nvml.CLOCK_SM))
-	g.defaultClock = queryNumber(q, "application clocks", "nvmlDeviceGetDefaultApplicationsClock", bindArgument(d.GetDefaultApplicationsClock, nvml.CLOCK_SM))
+	g.appClock = queryNumber(q, "application clocks", "nvmlDeviceGetApplicationsClock",
+		bindArgument(d.GetApplicationsClock, nvml.CLOCK_SM))
+	g.defaultClock = queryNumber(q, "application clocks", "nvmlDeviceGetDefaultApplicationsClock",
+		bindArgument(d.GetDefaultApplicationsClock, nvml.CLOCK_SM))
 	g.mig = queryNumber(q, "MIG", "nvmlDeviceGetMigMode", func() (int, nvml.Return) {
 		now, _, code := d.GetMigMode()
 		return now, code
@@ -77,21 +79,26 @@ func (q *gpuQuery) queryPCIe() {
 	g.width = queryNumber(q, "PCIe width", "nvmlDeviceGetCurrPcieLinkWidth", d.GetCurrPcieLinkWidth)
 	g.maxWidth = queryNumber(q, "PCIe width", "nvmlDeviceGetMaxPcieLinkWidth", d.GetMaxPcieLinkWidth)
 	g.generation = queryNumber(q, "PCIe generation", "nvmlDeviceGetCurrPcieLinkGeneration", d.GetCurrPcieLinkGeneration)
-	g.maxGeneration = queryNumber(q, "PCIe generation", "nvmlDeviceGetMaxPcieLinkGeneration", d.GetMaxPcieLinkGeneration)
+	g.maxGeneration = queryNumber(q, "PCIe generation", "nvmlDeviceGetMaxPcieLinkGeneration",
+		d.GetMaxPcieLinkGeneration)
 	g.replays = queryNumber(q, "PCIe replays", "nvmlDeviceGetPcieReplayCounter", d.GetPcieReplayCounter)
 }
 
 // queryCondition queries temperatures, power, clocks, utilization and the recovery action.
 func (q *gpuQuery) queryCondition() {
 	g, d := q.gpu, q.device
-	g.temperature = queryNumber(q, "temperature", "nvmlDeviceGetTemperature", bindArgument(d.GetTemperature, nvml.TEMPERATURE_GPU))
-	g.slowdown = queryNumber(q, "temperature threshold", "nvmlDeviceGetTemperatureThreshold", bindArgument(d.GetTemperatureThreshold, nvml.TEMPERATURE_THRESHOLD_SLOWDOWN))
+	g.temperature = queryNumber(q, "temperature", "nvmlDeviceGetTemperature",
+		bindArgument(d.GetTemperature, nvml.TEMPERATURE_GPU))
+	g.slowdown = queryNumber(q, "temperature threshold", "nvmlDeviceGetTemperatureThreshold",
+		bindArgument(d.GetTemperatureThreshold, nvml.TEMPERATURE_THRESHOLD_SLOWDOWN))
 	g.memoryTemperature = q.queryField("memory temperature", nvml.FI_DEV_MEMORY_TEMP)
-	g.memoryMax = queryNumber(q, "memory temperature", "nvmlDeviceGetTemperatureThreshold", bindArgument(d.GetTemperatureThreshold, nvml.TEMPERATURE_THRESHOLD_MEM_MAX))
+	g.memoryMax = queryNumber(q, "memory temperature", "nvmlDeviceGetTemperatureThreshold",
+		bindArgument(d.GetTemperatureThreshold, nvml.TEMPERATURE_THRESHOLD_MEM_MAX))
 	g.power = queryNumber(q, "power", "nvmlDeviceGetPowerUsage", d.GetPowerUsage)
 	clocks, code := callGetter(q.library, "nvmlDeviceGetCurrentClocksEventReasons", d.GetCurrentClocksEventReasons)
 	if code == nvmlNoFunction { // before driver 535 the function has another name
-		clocks, code = callGetter(q.library, "nvmlDeviceGetCurrentClocksThrottleReasons", d.GetCurrentClocksThrottleReasons)
+		clocks, code = callGetter(q.library, "nvmlDeviceGetCurrentClocksThrottleReasons",
+			d.GetCurrentClocksThrottleReasons)
 	}
 	if g.clocks = absent; q.hasAnswer("clocks", code) {
 		g.clocks = int64(clocks)
@@ -112,7 +119,8 @@ func (q *gpuQuery) queryCondition() {
 func (q *gpuQuery) queryMemory() {
 	g, d := q.gpu, q.device
 	ecc := func(kind nvml.MemoryErrorType, since nvml.EccCounterType, place nvml.MemoryLocation) int64 {
-		return queryNumber(q, "ECC", "nvmlDeviceGetMemoryErrorCounter", func() (uint64, nvml.Return) { return d.GetMemoryErrorCounter(kind, since, place) })
+		return queryNumber(q, "ECC", "nvmlDeviceGetMemoryErrorCounter",
+			func() (uint64, nvml.Return) { return d.GetMemoryErrorCounter(kind, since, place) })
 	}
 	g.volatileSRAM = ecc(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC, nvml.MEMORY_LOCATION_SRAM)
 	g.volatileDRAM = ecc(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC, nvml.MEMORY_LOCATION_DRAM)
@@ -138,7 +146,8 @@ func (q *gpuQuery) queryMemory() {
 			break
 		}
 	}
-	g.retiredPending = queryNumber(q, "retired pages", "nvmlDeviceGetRetiredPagesPendingStatus", d.GetRetiredPagesPendingStatus)
+	g.retiredPending = queryNumber(q, "retired pages", "nvmlDeviceGetRetiredPagesPendingStatus",
+		d.GetRetiredPagesPendingStatus)
 }
 
 // maxLinks is NVML_NVLINK_MAX_LINKS of the current nvml.h; the constant of go-nvml is older.
@@ -162,7 +171,8 @@ func (q *gpuQuery) queryLinks() {
 		}
 	}
 	g.linkErrors = absent
-	for _, field := range []uint32{nvml.FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, nvml.FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL,
+	for _, field := range []uint32{nvml.FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL,
+		nvml.FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL,
 		nvml.FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL, nvml.FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL} {
 		if v := q.queryField("NVLink errors", field); v != absent {
 			g.linkErrors = max(g.linkErrors, 0) + v

@@ -52,7 +52,8 @@ func gpuVBIOS(_ *check.Host, _ *check.Settings, f *gpuFacts, p *problems) {
 func gpuClockSetting(_ *check.Host, _ *check.Settings, f *gpuFacts, p *problems) {
 	judgeEachGPU(f, p, "application clocks", func(g *gpuState) {
 		if g.appClock != absent && g.appClock < g.defaultClock {
-			p.addWarning("the application clock of %s is set to %d MHz, below the default %d", g, g.appClock, g.defaultClock)
+			p.addWarning("the application clock of %s is set to %d MHz, below the default %d", g, g.appClock,
+				g.defaultClock)
 		}
 	})
 }

@@ -36,7 +36,8 @@ func gpuClocks(ctx context.Context, h *check.Host, s *check.Settings) check.Find
 	if json.Unmarshal(h.State, &before) != nil {
 		before = map[string]uint32{}
 	}
-	f := newGPURun("no GPU is slowed down by its hardware", func(_ *check.Host, _ *check.Settings, f *gpuFacts, p *problems) {
+	f := newGPURun("no GPU is slowed down by its hardware", func(_ *check.Host, _ *check.Settings, f *gpuFacts,
+		p *problems) {
 		judgeEachGPU(f, p, "clocks", func(g *gpuState) {
 			if g.clocks == absent {
 				return
@@ -138,7 +139,8 @@ func nvidiaSMI(ctx context.Context, h *check.Host, s *check.Settings) check.Find
 	for row := range strings.Lines(string(out)) {
 		persistent = persistent && strings.HasSuffix(strings.TrimSpace(row), ", Enabled")
 		if _, pci, found := strings.Cut(row, ", "); !found || strings.Count(pci, ":") != 2 {
-			return check.Finding{Verdict: check.Unknown, Text: "cannot parse the output of nvidia-smi", Detail: fmt.Sprintf("%.80q", row)}
+			return check.Finding{Verdict: check.Unknown, Text: "cannot parse the output of nvidia-smi",
+				Detail: fmt.Sprintf("%.80q", row)}
 		}
 		rows++
 	}

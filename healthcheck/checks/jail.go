@@ -39,7 +39,8 @@ func jails(ctx context.Context, h *check.Host, s *check.Settings) check.Finding 
 	var p problems
 	before, limit := readJailState(h), jailLimit
 	if end, limited := ctx.Deadline(); limited {
-		limit = time.Until(end) * 4 / 5 // the rest is for the answer: a finding that was not given names neither jail nor storage
+		// the rest is for the answer: a finding that was not given names neither jail nor storage
+		limit = time.Until(end) * 4 / 5
 	}
 	silent := map[string]bool{} // by the subjects of findings
 	now := jailState{Memory: jailcheck.Watch(n, before.Memory, h.Now(), limit, func(f jailcheck.Finding) {
@@ -60,8 +61,8 @@ func jails(ctx context.Context, h *check.Host, s *check.Settings) check.Finding 
 // leaseTimeout is the maximum timeout for the store of jails.
 const leaseTimeout = time.Second
 
-// tellStore tells the store which versions of jails this node uses. What it cannot tell keeps versions in the store. It leaves
-// half of the time to the answer of the check, and does not wait for a store whose jails were silent just now.
+// tellStore tells the store which versions of jails this node uses. What it cannot tell keeps versions in the store. It
+// leaves half of the time to the answer of the check, and does not wait for a store whose jails were silent just now.
 func tellStore(ctx context.Context, h *check.Host, n jailcheck.Node, silent map[string]bool) {
 	c, err := node.Load(n.Config, h.Node)
 	if err != nil || c.Store == "" {
@@ -114,7 +115,8 @@ func recallJails(h *check.Host) string { return readJailState(h).Text }
 func judgeJail(p *problems, f jailcheck.Finding) {
 	if f.Version != "" {
 		p.metrics = append(p.metrics, check.Metric{Name: "jail_template_current", Value: boolValue(!f.Behind),
-			Help:   "1 if the jail's template on this node has the current version of the store, 0 if it has an older one.",
+			Help: "1 if the jail's template on this node has the current version of the store, 0 if it has an " +
+				"older one.",
 			Labels: map[string]string{"jail": strings.TrimPrefix(f.Subject, "jail "), "version": f.Version}})
 	}
 	switch f.Level {

@@ -24,7 +24,8 @@ import (
 
 // driverDirs are the directories in which tasks find the driver's libraries: that of a jail's
 // CDI devices, and those of the dynamic loader.
-var driverDirs = []string{"run/gojail/cdi/lib", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib"}
+var driverDirs = []string{"run/gojail/cdi/lib", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64",
+	"usr/lib"}
 
 // jailDriver checks the driver's libraries in jails as tasks see them. A file that was created
 // as a mount target for a library is empty and remains on storage that nodes share: every job
@@ -58,7 +59,8 @@ func jailDriver(_ context.Context, h *check.Host, s *check.Settings) check.Findi
 	slices.Sort(with)
 	var last driverState
 	now := driverState{Templates: describeTemplates(state, with), Due: h.Now().Add(driverInterval).Unix()}
-	if json.Unmarshal(h.State, &last) == nil && !last.Bad && last.Templates == now.Templates && h.Now().Unix() < last.Due && last.Due <= now.Due {
+	if json.Unmarshal(h.State, &last) == nil && !last.Bad && last.Templates == now.Templates &&
+		h.Now().Unix() < last.Due && last.Due <= now.Due {
 		return check.NewFinding(check.OK, intact)
 	}
 	p := checkTemplates(c, state, with)

@@ -26,7 +26,8 @@ type sign struct {
 // before more letters than the name of a process has they leave no room for other words: see
 // isUserChosen.
 var signs = []sign{
-	{"Out of memory", regexp.MustCompile(`^Out of memory: Kill(?:ed)? process`), check.Warn, "the node ran out of memory"},
+	{"Out of memory", regexp.MustCompile(`^Out of memory: Kill(?:ed)? process`), check.Warn,
+		"the node ran out of memory"},
 	{"hung_task", regexp.MustCompile(`^hung_task: blocked tasks`), check.Warn, "tasks hang in the kernel"},
 	{"blocked ", regexp.MustCompile(`^INFO: task .{1,80}:\d+ blocked (?:in I/O wait )?for more than \d+ seconds`),
 		check.Warn, "tasks hang in the kernel"},
@@ -69,7 +70,8 @@ var signs = []sign{
 	{"while writing superblock", regexp.MustCompile(`^EXT[234]-fs \(` + diskName +
 		`\): I/O error while writing superblock$`),
 		check.Fail, "a superblock cannot be written:"},
-	{"Cannot continue operation", regexp.MustCompile(`^md/raid\d*:(md\w+): Cannot continue operation \(\d+/\d+ failed\)`),
+	{"Cannot continue operation",
+		regexp.MustCompile(`^md/raid\d*:(md\w+): Cannot continue operation \(\d+/\d+ failed\)`),
 		check.Fail, "too many disks failed in"},
 	{"failing array", regexp.MustCompile(`^md/(?:raid0|linear):(md\w+): ` +
 		`Disk failure on ` + diskNameOnly + ` detected, failing array`),
@@ -80,7 +82,8 @@ var signs = []sign{
 	{"High Temperature", regexp.MustCompile(`^mlx5_core ` + pciFunction + `[: ].*Port module event.*High Temperature`),
 		check.Warn, "a hot transceiver in"},
 	{"mlx5_core", regexp.MustCompile(`^mlx5_core ` + pciFunction + `: \w+:\d+:\(pid \d+\): ` +
-		`(?:device's health compromised - reached miss count|Fatal error \d+ detected)`), check.Warn, "failed firmware of"},
+		`(?:device's health compromised - reached miss count|Fatal error \d+ detected)`), check.Warn,
+		"failed firmware of"},
 	{"(Fatal)", regexp.MustCompile(`^pcieport ` + pciFunction +
 		`: AER: (?:Multiple )?(?:Uncorrected|Uncorrectable) \(Fatal\) error `),
 		check.Warn, "fatal PCIe errors below"},
@@ -117,7 +120,8 @@ func kernelLog(_ context.Context, h *check.Host, _ *check.Settings) check.Findin
 		return check.NewFinding(check.Unknown, "%s", formatLine(err.Error()))
 	}
 	if len(lines) == 0 {
-		return check.NewFinding(check.Unknown, "the kernel's log %s contains no line written by the kernel", h.Roots.Kmsg)
+		return check.NewFinding(check.Unknown, "the kernel's log %s contains no line written by the kernel",
+			h.Roots.Kmsg)
 	}
 	p := problems{fail: before.Fail}
 	for _, l := range dropForgotten(lines, before.Forgotten) {

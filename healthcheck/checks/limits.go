@@ -49,7 +49,8 @@ func limits(_ context.Context, h *check.Host, _ *check.Settings) check.Finding {
 		p.addWarning("processes are at %d%% of the kernel's limit", nearLimit)
 	}
 	f := p.buildFinding("processes and open files are below the kernel's limits")
-	f.Metrics = []check.Metric{{Name: "processes_zombie", Help: "Zombies that their parents have not reaped.", Value: float64(zombies)}}
+	f.Metrics = []check.Metric{{Name: "processes_zombie", Help: "Zombies that their parents have not reaped.",
+		Value: float64(zombies)}}
 	return f
 }
 

@@ -87,7 +87,8 @@ func idleMemory(_ context.Context, h *check.Host, s *check.Settings) check.Findi
 	case len(running.jobs) > 0:
 		return check.NewFinding(check.OK, "jobs are running and may use the memory")
 	case has["MemAvailable"] < want && has["MemAvailable"]+has["Shmem"]+has["AnonPages"] >= want:
-		return check.NewFinding(check.Warn, "no job runs, but files in memory or processes leave less than %d MiB available", want)
+		return check.NewFinding(check.Warn,
+			"no job runs, but files in memory or processes leave less than %d MiB available", want)
 	case has["MemAvailable"] < want:
 		return check.NewFinding(check.Fail, "no job runs, but less than %d MiB of memory is available", want)
 	}

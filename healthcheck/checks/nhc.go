@@ -94,10 +94,12 @@ func newNHCCheck(domain nhc.Domain) checkFunc {
 
 // newNHCSystem returns the node for one run.
 func newNHCSystem(h *check.Host, s *check.Settings) *nhc.System {
-	return &nhc.System{Proc: h.Roots.Proc, Sys: h.Roots.Sys, Etc: h.Roots.Etc, Now: h.Now, Command: h.Command, Jobs: jobDevices{h, s}}
+	return &nhc.System{Proc: h.Roots.Proc, Sys: h.Roots.Sys, Etc: h.Roots.Etc, Now: h.Now, Command: h.Command,
+		Jobs: jobDevices{h, s}}
 }
 
-// FindNHCTime returns the time that a command of nhc.conf may take, of that which its check has: the rest is for the answer.
+// FindNHCTime returns the time that a command of nhc.conf may take, of that which its check has: the rest is for the
+// answer.
 func FindNHCTime(timeout time.Duration) time.Duration { return timeout - timeout/4 }
 
 // nhcState is the state of nhc-files.

@@ -64,7 +64,8 @@ type nvmlLibrary struct {
 
 // openNVML loads and initializes the library.
 func openNVML(path string) (*nvmlLibrary, nvmlCode) {
-	n := &nvmlLibrary{nvml.New(nvml.WithLibraryPath(path)), dl.New(path, dl.RTLD_LAZY|dl.RTLD_GLOBAL), map[string]bool{}}
+	n := &nvmlLibrary{nvml.New(nvml.WithLibraryPath(path)), dl.New(path, dl.RTLD_LAZY|dl.RTLD_GLOBAL),
+		map[string]bool{}}
 	if n.file.Open() != nil {
 		return nil, nvmlNoLibrary
 	}

@@ -128,7 +128,10 @@ func findPorts(h *check.Host, s *check.Settings) (ports []rdmaPort, missing []st
 		}
 	}
 	for _, want := range s.Network.Ports {
-		if !slices.ContainsFunc(ports, func(p rdmaPort) bool { return p.name == want || strings.HasPrefix(p.name, want+"/") }) {
+		if !slices.ContainsFunc(ports, func(p rdmaPort) bool {
+			return p.name == want ||
+				strings.HasPrefix(p.name, want+"/")
+		}) {
 			missing = append(missing, want)
 		}
 	}
@@ -177,7 +180,8 @@ func rdmaFlaps(_ context.Context, h *check.Host, s *check.Settings) check.Findin
 		} else if len(f.At) > 0 {
 			p.addWarning("the link of RDMA port %s went down", port.name)
 		}
-		metrics = append(metrics, check.Metric{Name: "rdma_link_downed_total", Help: "Number of times the link of an RDMA port went down.", Counter: true,
+		metrics = append(metrics, check.Metric{Name: "rdma_link_downed_total",
+			Help: "Number of times the link of an RDMA port went down.", Counter: true,
 			Labels: map[string]string{"port": port.name}, Value: float64(downed)})
 	}
 	if len(now) == 0 {

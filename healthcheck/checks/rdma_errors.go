@@ -39,7 +39,8 @@ func rdmaErrors(_ context.Context, h *check.Host, s *check.Settings) check.Findi
 			if was, known := before[key]; known && n-was > portErrorBurst {
 				p.addWarning("RDMA port %s has many errors (%s)", port.name, counter)
 			}
-			p.metrics = append(p.metrics, check.Metric{Name: "rdma_port_errors_total", Help: "Errors of an RDMA port, by counter.", Counter: true,
+			p.metrics = append(p.metrics, check.Metric{Name: "rdma_port_errors_total",
+				Help: "Errors of an RDMA port, by counter.", Counter: true,
 				Labels: map[string]string{"port": port.name, "counter": counter}, Value: float64(n)})
 		}
 	}

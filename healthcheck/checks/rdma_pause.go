@@ -55,10 +55,12 @@ func rdmaPause(_ context.Context, h *check.Host, s *check.Settings) check.Findin
 			key := port.name + "/" + traffic
 			now.Microseconds[key] = us
 			was, known := before.Microseconds[key]
-			if known && elapsed >= pauseInterval && us > was && float64(us-was) > pausedTooMuch*float64(elapsed.Microseconds()) {
+			if known && elapsed >= pauseInterval && us > was &&
+				float64(us-was) > pausedTooMuch*float64(elapsed.Microseconds()) {
 				p.addWarning("RDMA port %s is paused by the network for much of the time (%s)", port.name, traffic)
 			}
-			p.metrics = append(p.metrics, check.Metric{Name: "rdma_paused_seconds_total", Help: "Time for which an RDMA port was paused.", Counter: true,
+			p.metrics = append(p.metrics, check.Metric{Name: "rdma_paused_seconds_total",
+				Help: "Time for which an RDMA port was paused.", Counter: true,
 				Labels: map[string]string{"port": port.name, "traffic": traffic}, Value: float64(us) / 1e6})
 		}
 	}

@@ -25,9 +25,9 @@ func openScratchFile(dir, node string) (f *os.File, remove func(), err error) {
 // leftoverAge is the age from which a file is no longer that of a run.
 const leftoverAge = time.Hour
 
-// createScratchFile creates a file with one name for each node, so that runs which were killed on storage that did not answer
-// leave one file at most, and a later run removes it. If the name is taken, perhaps by another user, a random name serves.
-// Neither opens an existing file (O_EXCL): others may be able to write to the directory.
+// createScratchFile creates a file with one name for each node, so that runs which were killed on storage that did not
+// answer leave one file at most, and a later run removes it. If the name is taken, perhaps by another user, a random
+// name serves. Neither opens an existing file (O_EXCL): others may be able to write to the directory.
 func createScratchFile(dir, node string) (f *os.File, remove func(), err error) {
 	name := filepath.Join(dir, ".gojail-healthcheck-"+node)
 	f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -42,8 +42,8 @@ func createScratchFile(dir, node string) (f *os.File, remove func(), err error) 
 	return f, func() { os.Remove(f.Name()) }, nil
 }
 
-// removeLeftover removes the file of a killed run: a regular one that is old, and of the owner that a new file has there, whom
-// a server may have put in the place of root.
+// removeLeftover removes the file of a killed run: a regular one that is old, and of the owner that a new file has
+// there, whom a server may have put in the place of root.
 func removeLeftover(name string, own *os.File) {
 	var old, created unix.Stat_t
 	if unix.Lstat(name, &old) != nil || unix.Fstat(int(own.Fd()), &created) != nil {

@@ -27,7 +27,8 @@ func readSlurmConf(h *check.Host) []string {
 
 // listSlurmConfPaths returns the possible paths of slurm.conf, the most likely first.
 func listSlurmConfPaths(h *check.Host) []string {
-	return []string{h.SlurmConf, filepath.Join(h.Roots.Etc, "slurm/slurm.conf"), filepath.Join(h.Roots.Run, "slurm/conf/slurm.conf")}
+	return []string{h.SlurmConf, filepath.Join(h.Roots.Etc, "slurm/slurm.conf"),
+		filepath.Join(h.Roots.Run, "slurm/conf/slurm.conf")}
 }
 
 // findSlurmConfDir returns the directory of the first slurm.conf that exists.

@@ -60,9 +60,10 @@ func findJobGroup(line string) string {
 	return path.Base(group[:i])
 }
 
-// stepCgroup matches the line of /proc/PID/cgroup of a process in a step of a job, v2 and v1. Below his own slice a user
-// may give cgroups any name.
-var stepCgroup = regexp.MustCompile(`(?m)^(0::/system\.slice/[^/]*slurmstepd\.scope/|[0-9]+:[^:]+:/slurm[^/]*/uid_[0-9]+/)` +
+// stepCgroup matches the line of /proc/PID/cgroup of a process in a step of a job, v2 and v1. Below his own slice a
+// user may give cgroups any name.
+var stepCgroup = regexp.MustCompile(`(?m)^(0::/system\.slice/[^/]*slurmstepd\.scope/|` +
+	`[0-9]+:[^:]+:/slurm[^/]*/uid_[0-9]+/)` +
 	`(job_[0-9]+|s[0-9A-Z]{13})/step_`)
 
 // isInStep reports whether the text of a /proc/PID/cgroup is that of a process in a step of a job.

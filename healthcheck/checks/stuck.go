@@ -43,7 +43,8 @@ func stuck(_ context.Context, h *check.Host, _ *check.Settings) check.Finding {
 	}
 	f := p.buildFinding("no process is stuck in the kernel")
 	f.State, _ = json.Marshal(now)
-	f.Metrics = []check.Metric{{Name: "processes_uninterruptible", Help: "Processes in D state.", Value: float64(len(now))}}
+	f.Metrics = []check.Metric{{Name: "processes_uninterruptible", Help: "Processes in D state.",
+		Value: float64(len(now))}}
 	return f
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// FindUnkilled names a process of the node that may be one that Slurm could not kill: one that waits in the kernel, one in a
-// job's cgroup, or the slurmstepd of a step. It returns "" if there is none. The processes are read anew.
+// FindUnkilled names a process of the node that may be one that Slurm could not kill: one that waits in the kernel, one
+// in a job's cgroup, or the slurmstepd of a step. It returns "" if there is none. The processes are read anew.
 func FindUnkilled(h *check.Host) string {
 	all, err := readProcesses(h.Roots.Proc)
 	if err != nil || len(all) == 0 {

@@ -31,7 +31,8 @@ func vfs(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 	}
 	var p problems
 	failed := map[string]bool{} // failed cards
-	for _, f := range provision.Check(cfg, inv, provision.Place{Roots: roots, Modprobe: filepath.Join(h.Roots.Etc, "modprobe.d")}) {
+	for _, f := range provision.Check(cfg, inv,
+		provision.Place{Roots: roots, Modprobe: filepath.Join(h.Roots.Etc, "modprobe.d")}) {
 		switch {
 		case f.OK:
 		case f.Hint:

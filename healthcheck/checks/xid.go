@@ -63,7 +63,8 @@ var gpuEvents = []struct {
 	{regexp.MustCompile(`^NVRM: *(?:\(PCI ID: [0-9a-fA-F:]*\) )?(?:installed in this system has )?fallen off the bus`),
 		check.Fail, "has fallen off the bus"},
 	// XIDs 119 and 120 precede this line, after which most of them are suppressed.
-	{regexp.MustCompile(`^NVRM: Rate limiting GSP RPC error prints for GPU at (?:PCI:)?` + gpuAddress + `\b.*to be reset`),
+	{regexp.MustCompile(`^NVRM: Rate limiting GSP RPC error prints for GPU at (?:PCI:)?` + gpuAddress +
+		`\b.*to be reset`),
 		check.Fail, "does not answer its driver"},
 	{regexp.MustCompile(`^NVRM: (?:GPU ` + gpuAddress + `: )?(?:RmInitAdapter|rm_init_adapter(?:\(\d+\))?) failed`),
 		check.Warn, "cannot be started by its driver"},
@@ -96,7 +97,8 @@ func xid(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 	}
 	keep, _ := json.Marshal(xidState{before.Forgotten, seen, before.Driver})
 	if !before.Driver && before.Record == 0 && len(seen) == 0 {
-		return check.Finding{Verdict: check.NotApplicable, Text: "the kernel's log has no message of the NVIDIA driver", State: keep}
+		return check.Finding{Verdict: check.NotApplicable, Text: "the kernel's log has no message of the NVIDIA driver",
+			State: keep}
 	}
 	var p problems
 	for text, verdict := range seen {

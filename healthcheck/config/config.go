@@ -39,7 +39,8 @@ type Slurm struct {
 	Conf     string        `toml:"conf"`     // SLURM_CONF; "": Slurm's default
 	Timeout  time.Duration `toml:"timeout"`  // of one request
 	Drain    bool          `toml:"drain"`    // false: only check and report
-	Again    time.Duration `toml:"again"`    // interval at which the state of an unchanged, faulty node is queried again
+	// interval at which the state of an unchanged, faulty node is queried again
+	Again time.Duration `toml:"again"`
 }
 
 // Rule changes one check; zero values leave the check's own value.

@@ -74,7 +74,8 @@ func Parse(text, node string, checks []string) (*Config, error) {
 		}
 		delete(o, "nodes")
 		merged := mergeTables(tree, o)
-		changed, err := decodeTree(merged, at.Refuse, checks) // overrides of other nodes are checked, too, so that every node reports a mistake
+		// overrides of other nodes are checked, too, so that every node reports a mistake
+		changed, err := decodeTree(merged, at.Refuse, checks)
 		if err != nil {
 			return nil, err
 		}

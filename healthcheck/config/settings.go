@@ -23,7 +23,8 @@ func DefaultSettings() *check.Settings {
 		Clock:   check.ClockSettings{Warn: 5 * time.Second},
 		Jail:    check.JailSettings{Config: contract.DefaultConfig},
 		Network: check.NetworkSettings{Config: config.DefaultPath},
-		GPU:     check.GPUSettings{Library: "libnvidia-ml.so.1", SMI: "/usr/bin/nvidia-smi", Persistence: "warn", Peermem: "warn"},
+		GPU: check.GPUSettings{Library: "libnvidia-ml.so.1", SMI: "/usr/bin/nvidia-smi", Persistence: "warn",
+			Peermem: "warn"},
 	}
 }
 
@@ -47,7 +48,8 @@ func checkSettings(s *check.Settings, refuse refusal) error {
 	if s.GPU.SMI != "none" {
 		errs = append(errs, checkAbsolute(refuse, s.GPU.SMI, "gpu", "smi"))
 	}
-	if strings.Contains(s.GPU.Library, "/") { // otherwise the file is found in the loader's directories, which only root can write
+	// otherwise the file is found in the loader's directories, which only root can write
+	if strings.Contains(s.GPU.Library, "/") {
 		errs = append(errs, checkAbsolute(refuse, s.GPU.Library, "gpu", "library"))
 	}
 	for _, code := range slices.Sorted(maps.Keys(s.XID)) {

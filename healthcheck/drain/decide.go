@@ -146,7 +146,8 @@ type Decision struct {
 	Why    string
 }
 
-// planDecision returns the action, given the state of the node in Slurm and what findUnkilled returned, if it was called. It is pure.
+// planDecision returns the action, given the state of the node in Slurm and what findUnkilled returned, if it was
+// called. It is pure.
 func planDecision(want Request, record *Record, node *nodeState, id, unkilled string) Decision {
 	ours := record.isSetOn(node)
 	drained := node.hasState("DRAIN")

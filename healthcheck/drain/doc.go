@@ -7,11 +7,11 @@
 // the node's state and reason, and planDecision, which is pure, determines the action. An
 // answer that cannot be parsed or comes late leads to no action.
 //
-// A drain is undone only if this node's record of it, the reason with its id, and the user and
-// time of the reason are all unchanged: a person who sets another reason has taken over the
-// node. The one exception is Slurm's own "Kill task failed" in the place of a drain for storage that does not answer
-// (planWithUnkilled). The record survives a reboot, the history does not. Where /var does not survive it either, the record is
-// made anew if Slurm shows that the drain is this program's (recoverRecord).
+// A drain is undone only if this node's record of it, the reason with its id, and the user and time of the reason are
+// all unchanged: a person who sets another reason has taken over the node. The one exception is Slurm's own "Kill task
+// failed" in the place of a drain for storage that does not answer (planWithUnkilled). The record survives a reboot,
+// the history does not. Where /var does not survive it either, the record is made anew if Slurm shows that the drain is
+// this program's (recoverRecord).
 //
 // The package needs Slurm 22.05 or later: scontrol show node, scontrol update State=DRAIN and
 // UNDRAIN.

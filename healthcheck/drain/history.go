@@ -52,7 +52,8 @@ func (h *History) AddResults(results []run.Result) []Change {
 		before := h.Checks[r.Check.Name]
 		past := before.addResult(r)
 		checks[r.Check.Name] = past
-		news := past.Verdict != before.Verdict || past.Counts != before.Counts || r.Verdict == check.Fail && past.Text != before.Text
+		news := past.Verdict != before.Verdict || past.Counts != before.Counts || r.Verdict == check.Fail &&
+			past.Text != before.Text
 		first := before.Verdict == "" && (r.Verdict == check.OK || r.Verdict == check.NotApplicable)
 		if news && !first {
 			changes = append(changes, Change{r.Check.Name, r.Verdict, r.Text})

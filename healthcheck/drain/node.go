@@ -24,7 +24,8 @@ func readState(record *slurm.Record, name string) (n *nodeState, err error) {
 	if record.By != "" {
 		n.stamp = record.By + "@" + record.At
 	} else if record.Reason != "" {
-		return nil, fmt.Errorf("cannot parse the reason of the node %s: %.100q does not say who gave it", name, record.Reason)
+		return nil, fmt.Errorf("cannot parse the reason of the node %s: %.100q does not say who gave it", name,
+			record.Reason)
 	}
 	if n.State, err = record.States(); err != nil {
 		return nil, fmt.Errorf("%w of the node %s", err, name)

@@ -25,7 +25,8 @@ const partnersEach = 3
 
 // chooseNodes returns the nodes for a round, those of them that are retested, and the reasons
 // why others are skipped.
-func (r *Runner) chooseNodes(ctx context.Context, want Selection) (nodes, retest []string, skipped map[string]string, err error) {
+func (r *Runner) chooseNodes(ctx context.Context, want Selection) (nodes, retest []string, skipped map[string]string,
+	err error) {
 	named, err := r.parseSelection(want)
 	if err != nil {
 		return nil, nil, nil, err

@@ -95,7 +95,8 @@ func judgeOutput(o *testOutput, nodes int, s *settings.Settings) Judged {
 func findExpected(models []string, rows []settings.Expect) ([]settings.Expect, string) {
 	for _, model := range models {
 		if model != models[0] {
-			return nil, fmt.Sprintf("the GPUs have different models: %s, %s", sanitizeText(models[0]), sanitizeText(model))
+			return nil, fmt.Sprintf("the GPUs have different models: %s, %s", sanitizeText(models[0]),
+				sanitizeText(model))
 		}
 	}
 	var best []settings.Expect

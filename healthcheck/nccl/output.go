@@ -47,7 +47,8 @@ func parseOutput(text string) (*testOutput, error) {
 		line = strings.TrimSpace(is.label.ReplaceAllString(strings.TrimRight(line, "\r\n"), ""))
 		if m := is.rank.FindStringSubmatch(line); m != nil {
 			if m[1] != strconv.Itoa(len(o.models)) {
-				return nil, fmt.Errorf("rank %.10s comes after %d others: the processes are not connected (was all_reduce_perf built with MPI?)", m[1], len(o.models))
+				return nil, fmt.Errorf("rank %.10s comes after %d others: the processes are not connected (was "+
+					"all_reduce_perf built with MPI?)", m[1], len(o.models))
 			}
 			o.models = append(o.models, strings.TrimSpace(m[2]))
 		} else if m := is.outside.FindStringSubmatch(line); m != nil {

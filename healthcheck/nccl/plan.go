@@ -43,7 +43,8 @@ func (r *testRound) isOpen(node string) bool {
 			busy++
 		}
 	}
-	return r.findAloneTest(node).isConclusive() && !r.passesPair(node) && !r.isBad(node) && len(r.findPairTests(node)) < maxTries && busy < 2
+	return r.findAloneTest(node).isConclusive() && !r.passesPair(node) && !r.isBad(node) &&
+		len(r.findPairTests(node)) < maxTries && busy < 2
 }
 
 // choosePartner returns a partner with which the node was not yet tested: preferably one that

@@ -39,7 +39,8 @@ type NodeReport struct {
 }
 
 func newReport(round *testRound, skipped, outcomes map[string]string) *Report {
-	r := &Report{Round: round.ID, Began: round.Began, Nodes: []NodeReport{}, Skipped: skipped, Tests: round.Tests, Errors: round.Messages}
+	r := &Report{Round: round.ID, Began: round.Began, Nodes: []NodeReport{}, Skipped: skipped, Tests: round.Tests,
+		Errors: round.Messages}
 	codes := []int{}
 	if len(r.Errors) > 0 {
 		codes = append(codes, 3)
@@ -183,9 +184,11 @@ func (p *Preview) WriteText(to io.Writer) error {
 		fmt.Fprintf(to, "The round of %s is unfinished and would be continued.\n", p.Goes)
 	}
 	for _, node := range p.Retest {
-		fmt.Fprintf(to, "%s would be reserved as %s%s, undrained, tested, and drained again unless it passes.\n", node, prefix, node)
+		fmt.Fprintf(to, "%s would be reserved as %s%s, undrained, tested, and drained again unless it passes.\n", node,
+			prefix, node)
 	}
-	fmt.Fprintf(to, "%d jobs would be submitted first; pairs consist of nodes whose test alone is good or bad.\n", len(p.Jobs))
+	fmt.Fprintf(to, "%d jobs would be submitted first; pairs consist of nodes whose test alone is good or bad.\n",
+		len(p.Jobs))
 	for _, job := range p.Jobs {
 		fmt.Fprintf(to, "\n%s <<'EOF'\n%sEOF\n", quoteShell(job.Sbatch), job.Script)
 	}

@@ -48,11 +48,15 @@ func (r *Runner) updateResults(round *testRound) (map[string]result, error) {
 	return all, writeState(r.Store.resultsPath(), all)
 }
 
-// listMetrics returns the metrics of the results, and of a round. The label partner is empty where a node was tested alone.
+// listMetrics returns the metrics of the results, and of a round. The label partner is empty where a node was tested
+// alone.
 func listMetrics(results map[string]result, round *Report, ended time.Time) []check.Metric {
 	all := []check.Metric{
-		{Name: "nccl_round_timestamp_seconds", Help: "When the last round of tests with NCCL ended.", Value: seconds(ended)},
-		{Name: "nccl_round_status", Help: "Its result: 0 all nodes pass, 1 a warning, 2 a bad node, 3 an unknown result.", Value: float64(round.Exit)},
+		{Name: "nccl_round_timestamp_seconds", Help: "When the last round of tests with NCCL ended.",
+			Value: seconds(ended)},
+		{Name: "nccl_round_status",
+			Help:  "Its result: 0 all nodes pass, 1 a warning, 2 a bad node, 3 an unknown result.",
+			Value: float64(round.Exit)},
 	}
 	for _, key := range slices.Sorted(maps.Keys(results)) {
 		one := results[key]
@@ -64,11 +68,13 @@ func listMetrics(results map[string]result, round *Report, ended time.Time) []ch
 		if one.hasPassed() {
 			passed = 1
 		}
-		add("test_passed", "1 if the node, or the pair, reached enough of the expected bandwidth in its last test.", passed)
+		add("test_passed", "1 if the node, or the pair, reached enough of the expected bandwidth in its last test.",
+			passed)
 		add("test_timestamp_seconds", "When that ended.", seconds(one.Time))
 		if one.Expected > 0 { // output with wrong data may have no figure
 			add("busbw_bytes_per_second", "Its busbw in that test, for the size that is judged.", one.BusBW*1e9)
-			add("busbw_expected_bytes_per_second", "The busbw of a healthy one, as health.toml has it.", one.Expected*1e9)
+			add("busbw_expected_bytes_per_second", "The busbw of a healthy one, as health.toml has it.",
+				one.Expected*1e9)
 		}
 	}
 	return all

@@ -74,7 +74,8 @@ func (r *Runner) finishRetest(ctx context.Context, round *testRound, node string
 	if !round.isWell(node, r.settings().Pairs) {
 		o, err := r.applyGoal(ctx, node, drain.ToDrain, false)
 		if err != nil {
-			return "", fmt.Errorf("cannot drain %s, which did not pass, again: %w; the node stays in the reservation %s%s until the next start", node, err, prefix, node)
+			return "", fmt.Errorf("cannot drain %s, which did not pass, again: %w; the node stays in the reservation "+
+				"%s%s until the next start", node, err, prefix, node)
 		}
 		outcome = "drained again"
 		if o.Action != drain.Drain && o.Action != drain.Confirm {
@@ -100,7 +101,9 @@ func (r *Runner) createReservation(ctx context.Context, node string) error {
 		return errors.Join(refused, err)
 	}
 	if !slices.Contains(fields, "Nodes="+node) || !slices.Contains(fields, "State=ACTIVE") {
-		return fmt.Errorf("the reservation %s%s is not active or does not consist of %[2]s; see: scontrol show reservation", prefix, node)
+		return fmt.Errorf(
+			"the reservation %s%s is not active or does not consist of %[2]s; see: scontrol show reservation", prefix,
+			node)
 	}
 	return nil
 }

@@ -122,7 +122,8 @@ func (r *testRound) passesPair(node string) bool {
 func (r *testRound) countBadPartners(node string) int {
 	var bad []string
 	for _, t := range r.findPairTests(node) {
-		if other := t.findPartner(node); t.Verdict == verdictBad && r.passesPair(other) && !slices.Contains(bad, other) {
+		if other := t.findPartner(node); t.Verdict == verdictBad && r.passesPair(other) &&
+			!slices.Contains(bad, other) {
 			bad = append(bad, other)
 		}
 	}

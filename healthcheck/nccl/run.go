@@ -66,7 +66,8 @@ func (r *Runner) Run(ctx context.Context, want Selection) (*Report, error) {
 	if err := r.rememberTested(round); err != nil {
 		return nil, err
 	}
-	if err := r.Slurm.removeOutputs(ctx, round.Tests); err != nil { // only now: a verdict may not have been saved before
+	// only now: a verdict may not have been saved before
+	if err := r.Slurm.removeOutputs(ctx, round.Tests); err != nil {
 		round.Messages = append(round.Messages, fmt.Sprintf("cannot remove the jobs' output: %v", err))
 	}
 	report := newReport(round, skipped, outcomes)
@@ -175,7 +176,8 @@ func (r *Runner) giveUpRound(ctx context.Context, round *testRound) error {
 			t.Judged = newInconclusive("the round was given up after %v", maxRoundAge)
 		}
 	}
-	round.Messages = append(round.Messages, fmt.Sprintf("a round of %s was given up", round.Began.Format(time.DateTime)))
+	round.Messages = append(round.Messages, fmt.Sprintf("a round of %s was given up",
+		round.Began.Format(time.DateTime)))
 	return r.Store.saveRound(round)
 }
 

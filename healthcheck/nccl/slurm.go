@@ -69,7 +69,8 @@ func isName(name string) bool {
 	return name != "" && strings.Trim(name, letters+"._-") == "" && strings.Contains(letters, name[:1])
 }
 
-// listNodes returns the states of the partition's nodes in Slurm's words: "idle". A node that cannot be read is not tested.
+// listNodes returns the states of the partition's nodes in Slurm's words: "idle". A node that cannot be read is not
+// tested.
 func (s *Slurm) listNodes(ctx context.Context) (map[string]string, error) {
 	argv := []string{"sinfo", "--Node"}
 	if s.NCCL.Partition != "" {
@@ -109,15 +110,16 @@ type slurmJob struct {
 // its end. Other jobs of the account may have any name.
 func (s *Slurm) listJobs(ctx context.Context) ([]slurmJob, error) {
 	var jobs []slurmJob
-	odd, err := slurm.Rows(ctx, s.newProgram("squeue", "--states=all", "--user="+s.User.Name), []string{"%i", "%T", "%j"}, func(row []string) error {
-		switch {
-		case row[0] == "" || row[1] == "":
-			return errors.New("a job does not have a number and a state")
-		case strings.HasPrefix(row[2], prefix):
-			jobs = append(jobs, slurmJob{row[0], row[1], row[2]})
-		}
-		return nil
-	})
+	odd, err := slurm.Rows(ctx, s.newProgram("squeue", "--states=all", "--user="+s.User.Name),
+		[]string{"%i", "%T", "%j"}, func(row []string) error {
+			switch {
+			case row[0] == "" || row[1] == "":
+				return errors.New("a job does not have a number and a state")
+			case strings.HasPrefix(row[2], prefix):
+				jobs = append(jobs, slurmJob{row[0], row[1], row[2]})
+			}
+			return nil
+		})
 	if err == nil && odd.Count > 0 { // it may be a job of this tool
 		err = fmt.Errorf("cannot parse the output of squeue: %s", sanitizeText(odd.First))
 	}
@@ -148,6 +150,9 @@ func (s *Slurm) wasDisturbed(ctx context.Context, id string) (bool, error) {
 	if !slices.Contains(fields, "JobId="+id) {
 		return false, fmt.Errorf("scontrol show job did not show job %s", id)
 	}
-	anew := slices.ContainsFunc(fields, func(f string) bool { return strings.HasPrefix(f, "Restarts=") && f != "Restarts=0" })
+	anew := slices.ContainsFunc(fields, func(f string) bool {
+		return strings.HasPrefix(f, "Restarts=") &&
+			f != "Restarts=0"
+	})
 	return anew || !slices.Contains(fields, "SuspendTime=None"), nil
 }

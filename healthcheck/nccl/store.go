@@ -70,7 +70,8 @@ func (s Store) readRound() (*testRound, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("%w; cancel the jobs %s*, delete reservations with such names, and remove the file", err, prefix)
+		return nil, fmt.Errorf("%w; cancel the jobs %s*, delete reservations with such names, and remove the file", err,
+			prefix)
 	}
 	return r, nil
 }

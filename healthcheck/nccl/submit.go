@@ -26,7 +26,8 @@ type Submission struct {
 func (s *Slurm) buildSubmission(t *Test, reservation string) Submission {
 	c := s.NCCL
 	argv := []string{"sbatch", "--parsable", "--job-name=" + t.Name,
-		"--nodes=" + strconv.Itoa(len(t.Nodes)), "--nodelist=" + strings.Join(t.Nodes, ","), "--ntasks-per-node=" + strconv.Itoa(c.Tasks),
+		"--nodes=" + strconv.Itoa(len(t.Nodes)), "--nodelist=" + strings.Join(t.Nodes, ","), "--ntasks-per-node=" +
+			strconv.Itoa(c.Tasks),
 		"--exclusive", "--mem=0", "--no-requeue", "--nice=10000", "--chdir=/",
 		"--time=" + strconv.Itoa(int(math.Ceil(c.Time.Minutes()))),
 		"--output=" + filepath.Join(c.Output, t.Name+".out"), "--open-mode=truncate"}
@@ -64,7 +65,8 @@ func buildScript(c *settings.Settings, nodes int) string {
 	if c.MPI != "" {
 		words = append(words, "--mpi="+c.MPI)
 	}
-	words = append(words, c.Command, "-b", strconv.FormatInt(slices.Min(sizes), 10), "-e", strconv.FormatInt(slices.Max(sizes), 10),
+	words = append(words, c.Command, "-b", strconv.FormatInt(slices.Min(sizes), 10), "-e",
+		strconv.FormatInt(slices.Max(sizes), 10),
 		"-f", "2", "-g", strconv.Itoa(c.GPUs/c.Tasks))
 	return "#!/bin/sh\nexec " + quoteShell(append(words, c.Args...)) + "\n"
 }

@@ -63,9 +63,11 @@ func parseStatRule(o option) (statRule, error) {
 	case 'N', 'O', 'n', 'o':
 		return parseAgeRule(o)
 	case 'U':
-		return statRule{"its owner is not " + o.value, func(s *System, st *unix.Stat_t) bool { return s.findAccount(st.Uid) == o.value }}, nil
+		return statRule{"its owner is not " + o.value,
+			func(s *System, st *unix.Stat_t) bool { return s.findAccount(st.Uid) == o.value }}, nil
 	case 'G':
-		return statRule{"its group is not " + o.value, func(s *System, st *unix.Stat_t) bool { return s.findGroup(st.Gid) == o.value }}, nil
+		return statRule{"its group is not " + o.value,
+			func(s *System, st *unix.Stat_t) bool { return s.findGroup(st.Gid) == o.value }}, nil
 	}
 	want, err := strconv.ParseUint(o.value, 0, 64) // decimal, 0octal or 0xhex, as in bash
 	if err != nil {
@@ -78,8 +80,10 @@ func parseStatRule(o option) (statRule, error) {
 		'T': func(st *unix.Stat_t) uint64 { return uint64(unix.Minor(st.Rdev)) },
 		'u': func(st *unix.Stat_t) uint64 { return uint64(st.Uid) },
 		'g': func(st *unix.Stat_t) uint64 { return uint64(st.Gid) },
-	}[o.letter], map[byte]string{'D': "device", 'd': "device", 't': "major number", 'T': "minor number", 'u': "uid", 'g': "gid"}[o.letter]
-	return statRule{fmt.Sprintf("its %s is not %s", what, o.value), func(_ *System, st *unix.Stat_t) bool { return of(st) == want }}, err
+	}[o.letter], map[byte]string{'D': "device", 'd': "device", 't': "major number", 'T': "minor number", 'u': "uid",
+		'g': "gid"}[o.letter]
+	return statRule{fmt.Sprintf("its %s is not %s", what, o.value),
+		func(_ *System, st *unix.Stat_t) bool { return of(st) == want }}, err
 }
 
 // parseModeRule parses a mode. A leading 0 is required, since bash would parse the mode as
@@ -90,9 +94,11 @@ func parseModeRule(o option) (statRule, error) {
 		return statRule{}, newRefusal(o.value, "a mode such as 0644, with the 0")
 	}
 	if o.letter == 'm' {
-		return statRule{"its mode is not " + o.value, func(_ *System, st *unix.Stat_t) bool { return uint64(st.Mode)&0o7777 == want }}, nil
+		return statRule{"its mode is not " + o.value,
+			func(_ *System, st *unix.Stat_t) bool { return uint64(st.Mode)&0o7777 == want }}, nil
 	}
-	return statRule{"its mode lacks some of " + o.value, func(_ *System, st *unix.Stat_t) bool { return uint64(st.Mode)&want == want }}, nil
+	return statRule{"its mode lacks some of " + o.value,
+		func(_ *System, st *unix.Stat_t) bool { return uint64(st.Mode)&want == want }}, nil
 }
 
 // parseAgeRule parses "newer than so many seconds", which a file of exactly that age meets.

@@ -55,7 +55,8 @@ func parseFileTest(_ *Line, args []string) (assertion, error) {
 }
 
 // types are the file types by flag of test(1).
-var types = map[byte]uint32{'b': unix.S_IFBLK, 'c': unix.S_IFCHR, 'd': unix.S_IFDIR, 'f': unix.S_IFREG, 'p': unix.S_IFIFO, 'S': unix.S_IFSOCK}
+var types = map[byte]uint32{'b': unix.S_IFBLK, 'c': unix.S_IFCHR, 'd': unix.S_IFDIR, 'f': unix.S_IFREG,
+	'p': unix.S_IFIFO, 'S': unix.S_IFSOCK}
 
 // modeBits are the mode bits by flag of test(1).
 var modeBits = map[byte]uint32{'g': unix.S_ISGID, 'k': unix.S_ISVTX, 'u': unix.S_ISUID}

@@ -69,7 +69,8 @@ func (t mountList) findAutomount(path string) (point string, ok bool) {
 // autofs is the type of an automount.
 const autofs = "autofs"
 
-// isDirect reports whether an automount is itself covered by what it mounts, as systemd.automount(5) and direct maps are.
+// isDirect reports whether an automount is itself covered by what it mounts, as systemd.automount(5) and direct maps
+// are.
 func (m mount) isDirect() bool {
 	options := strings.Split(m.options, ",")
 	return slices.Contains(options, "direct") || slices.Contains(options, "offset")

@@ -133,7 +133,8 @@ func (m *mounting) checkMount(table mountList, path string, triggered bool) (fau
 	at, mounted := table.find(path)
 	if !mounted {
 		if point, idle := table.findAutomount(path); idle && !triggered {
-			return "", Remark(fmt.Sprintf("%s is not in use below the automount %s; write -F in place of -f", path, point))
+			return "", Remark(fmt.Sprintf("%s is not in use below the automount %s; write -F in place of -f", path,
+				point))
 		}
 		return path + " is not mounted", nil
 	}

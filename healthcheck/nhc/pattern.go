@@ -116,7 +116,8 @@ func parseERE(expr string) (*regexp.Regexp, error) {
 			if end == len(expr) {
 				return nil, errors.New("ends with a backslash")
 			}
-			if strings.IndexByte("<>`'", expr[end]) >= 0 || isWordy(expr[end]) && strings.IndexByte("wWsSbB", expr[end]) < 0 {
+			if strings.IndexByte("<>`'", expr[end]) >= 0 || isWordy(expr[end]) &&
+				strings.IndexByte("wWsSbB", expr[end]) < 0 {
 				return nil, fmt.Errorf(`\%c is not supported`, expr[end])
 			}
 			last = expr[end] != 'b' && expr[end] != 'B'

@@ -39,8 +39,8 @@ func (p *process) first() string {
 	return word
 }
 
-// lines returns command lines without the title, or the name that the process gave itself: the program, with its path or
-// without, and the arguments; and the command that a title quotes.
+// lines returns command lines without the title, or the name that the process gave itself: the program, with its path
+// or without, and the arguments; and the command that a title quotes.
 func (p *process) lines(withPath bool) (all []string) {
 	_, rest, _ := strings.Cut(p.args, " ")
 	if p.title != "" && strings.HasPrefix(rest, "/") {
@@ -65,8 +65,8 @@ func (s *System) listProcesses(ctx context.Context) ([]process, error) {
 	return s.all, s.err
 }
 
-// readProcesses reads the processes, without those that have ended (zombies). The command line is protected by a lock of
-// its process, which a process stuck in the kernel may hold.
+// readProcesses reads the processes, without those that have ended (zombies). The command line is protected by a lock
+// of its process, which a process stuck in the kernel may hold.
 func (s *System) readProcesses(ctx context.Context) (all []process, err error) {
 	pids, err := procfs.ListNumbers(s.Proc)
 	if err != nil {

@@ -99,8 +99,8 @@ func parseService(l *Line, args []string) (assertion, error) {
 	return w.checkProcess, err
 }
 
-// selectProgram selects the processes of a program: as in NHC those whose command line begins with a word, or with full is
-// a text, that ends with its name; else those of which a name is exactly the program.
+// selectProgram selects the processes of a program: as in NHC those whose command line begins with a word, or with full
+// is a text, that ends with its name; else those of which a name is exactly the program.
 func (w *wanted) selectProgram(program string, full bool) error {
 	m, err := parseMatch("*" + program)
 	exact, err2 := parseMatch(program)

@@ -26,7 +26,8 @@ type sock struct {
 }
 
 // tcpStates are the kernel's states of TCP, include/net/tcp_states.h, by netstat's names.
-var tcpStates = []string{"", "ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2", "TIME_WAIT", "CLOSE", "CLOSE_WAIT", "LAST_ACK", "LISTEN", "CLOSING", "SYN_RECV"}
+var tcpStates = []string{"", "ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2", "TIME_WAIT", "CLOSE",
+	"CLOSE_WAIT", "LAST_ACK", "LISTEN", "CLOSING", "SYN_RECV"}
 
 // readSockets returns the sockets in /proc/net: TCP, UDP and Unix.
 func (s *System) readSockets() (all []sock, err error) {
@@ -169,7 +170,8 @@ func (s *System) hasSocket(ctx context.Context, want map[byte]*match) (bool, err
 	inodes := map[string]bool{}
 	is := func(letter byte, text string) bool { return want[letter] == nil || want[letter].matches(text) }
 	for _, one := range all {
-		if !is('p', one.proto) || !is('l', one.local) || !is('r', one.remote) || !is('s', one.state) || !is('t', one.kind) {
+		if !is('p', one.proto) || !is('l', one.local) || !is('r', one.remote) || !is('s', one.state) ||
+			!is('t', one.kind) {
 			continue
 		}
 		if want['u'] != nil {

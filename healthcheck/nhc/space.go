@@ -145,7 +145,8 @@ func (r spaceRule) judgeRoom(has room) string {
 	switch {
 	case has.size == 0:
 	case r.low.text != "" && less(r.low):
-		return fmt.Sprintf("has less than %s%s %s", r.low.text, unit, map[string]string{"size": "in all", "free": "free"}[r.what])
+		return fmt.Sprintf("has less than %s%s %s", r.low.text, unit,
+			map[string]string{"size": "in all", "free": "free"}[r.what])
 	case r.high.text != "" && r.what == "used" && !less(r.high):
 		return fmt.Sprintf("has %s or more%s used", r.high.text, unit)
 	case r.high.text != "" && r.what == "size" && is > r.high.n:

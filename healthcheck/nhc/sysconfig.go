@@ -70,7 +70,8 @@ func (s *settings) parseSysconfig(text, conf string) (all []Line) {
 			if l.Number = first; strings.Contains(l.Text, "CONF") {
 				place = first
 			}
-			l.Problem = strings.Replace(l.Problem, "write a check_* with plain words", "write NAME=value with a plain value", 1)
+			l.Problem = strings.Replace(l.Problem, "write a check_* with plain words",
+				"write NAME=value with a plain value", 1)
 			l.Problem = strings.Replace(l.Problem, "unknown check ", "only NHC's bash runs ", 1)
 			if unsure = unsure || !l.Setting; !l.Setting && exits().MatchString(command) {
 				s.quiet["exit"] = true

@@ -16,10 +16,16 @@ var transients = []struct {
 	{regexp.MustCompile(`^(?:/var)?/run/user/[0-9]+(?:/|$)`), "sessions of its user"},
 	{regexp.MustCompile(`^(?:/var)?/run/credentials(?:/|$)`), "a service"},
 	{regexp.MustCompile(`^(?:/var)?/run/netns(?:/|$)`), "a network namespace"},
-	{regexp.MustCompile(`^(?:/var)?/run/(?:docker|containerd|containers|crio|libpod|runc|crun|k3s|kata-containers|snapd/ns)/`), "a container"},
-	{regexp.MustCompile(`^/var/lib/docker/(?:overlay2?|aufs|devicemapper|btrfs|zfs|vfs|containers|volumes|plugins|netns|rootfs)/`), "a container"},
+	{regexp.MustCompile(
+		`^(?:/var)?/run/(?:docker|containerd|containers|crio|libpod|runc|crun|k3s|kata-containers|snapd/ns)/`),
+		"a container"},
+	{regexp.MustCompile(
+		`^/var/lib/docker/(?:overlay2?|aufs|devicemapper|btrfs|zfs|vfs|containers|volumes|plugins|netns|rootfs)/`),
+		"a container"},
 	{regexp.MustCompile(`^/var/lib/containers/storage/overlay(?:-containers)?(?:/|$)`), "a container"},
-	{regexp.MustCompile(`^/var/lib/(?:containerd|rancher|k0s|lxc|lxd|incus|machines)/.*/(?:rootfs|merged|fs|pods)(?:/|$)`), "a container"},
+	{regexp.MustCompile(
+		`^/var/lib/(?:containerd|rancher|k0s|lxc|lxd|incus|machines)/.*/(?:rootfs|merged|fs|pods)(?:/|$)`),
+		"a container"},
 	{regexp.MustCompile(`^/var/lib/kubelet/(?:pods|plugins)/`), "a container"},
 	{regexp.MustCompile(`/\.local/share/(?:containers|docker)/|/overlay2?/[^/]+/merged$`), "a container"},
 	{regexp.MustCompile(`^(?:/var/lib/snapd)?/snap/[^/]+/[^/]+$`), "a version of its package"},

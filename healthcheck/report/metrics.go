@@ -155,16 +155,20 @@ func (r *Report) listRunMetrics() []check.Metric {
 	}
 	all := make([]check.Metric, 0, 5+3*len(r.Results))
 	all = append(all,
-		check.Metric{Name: "info", Help: "The version of gojail, as a label.", Value: 1, Labels: map[string]string{"version": version.Text()}},
+		check.Metric{Name: "info", Help: "The version of gojail, as a label.", Value: 1,
+			Labels: map[string]string{"version": version.Text()}},
 		one("last_run_timestamp_seconds", "Start time of the last run.", float64(r.Began.UnixMilli())/1000),
 		one("run_duration_seconds", "Duration of the last run.", r.Took.Seconds()),
 		one("drained", "1 if the node is drained by its health checks.", boolValue(r.Outcome.Record != nil)),
-		one("run_errors", "Number of errors that made the last run incomplete.", float64(len(r.Errors))+boolValue(r.Outcome.Err != nil)))
+		one("run_errors", "Number of errors that made the last run incomplete.",
+			float64(len(r.Errors))+boolValue(r.Outcome.Err != nil)))
 	for _, result := range r.Results {
 		name := result.Check.Name
 		whose := map[string]string{"check": name, "severity": string(result.Check.Severity)}
-		status := one("check_status", "Verdict of a check: 0 unknown, 1 ok, 2 warn, 3 fail, 4 not applicable.", float64(result.Verdict))
-		counts := one("check_counts", "1 if the check counts as bad, after enough runs in a row.", boolValue(r.History.Checks[name].Counts))
+		status := one("check_status", "Verdict of a check: 0 unknown, 1 ok, 2 warn, 3 fail, 4 not applicable.",
+			float64(result.Verdict))
+		counts := one("check_counts", "1 if the check counts as bad, after enough runs in a row.",
+			boolValue(r.History.Checks[name].Counts))
 		took := one("check_duration_seconds", "Duration of the check in the last run.", result.Took.Seconds())
 		status.Labels, counts.Labels, took.Labels = whose, whose, map[string]string{"check": name}
 		all = append(all, status, counts, took)

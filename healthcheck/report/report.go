@@ -64,7 +64,8 @@ func (r *Report) WriteText(to io.Writer) error {
 	for _, result := range r.Results {
 		text := result.Text
 		if result.Detail != "" {
-			text += " (" + oneline.Printable(result.Detail) + ")" // the detail may include the name of a user's file or process
+			// the detail may include the name of a user's file or process
+			text += " (" + oneline.Printable(result.Detail) + ")"
 		}
 		if past := r.History.Checks[result.Check.Name]; result.Verdict == check.Fail && !past.Counts {
 			text += fmt.Sprintf(" [%d of %d runs]", past.Bad, result.Check.BadRuns)

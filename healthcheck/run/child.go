@@ -54,7 +54,8 @@ func (r *Runner) runChildren(ctx context.Context, answers chan<- answer) {
 			queue = append(queue, i)
 		}
 	}
-	slices.SortStableFunc(queue, func(a, b int) int { return cmp.Compare(first[r.Checks[a].Child], first[r.Checks[b].Child]) })
+	slices.SortStableFunc(queue,
+		func(a, b int) int { return cmp.Compare(first[r.Checks[a].Child], first[r.Checks[b].Child]) })
 	r.runQueue(ctx, queue, answers)
 }
 
@@ -165,7 +166,8 @@ func (r *Runner) splitQueue(queue []int, child string) (same, others []int) {
 
 // awaitAnswer waits for the answer to the last request of w, at most for the timeout of the
 // check. It returns the remaining checks after it, and whether w has ended.
-func (r *Runner) awaitAnswer(ctx context.Context, w *worker, place int, rest []int, answers chan<- answer) ([]int, bool) {
+func (r *Runner) awaitAnswer(ctx context.Context, w *worker, place int, rest []int, answers chan<- answer) ([]int,
+	bool) {
 	row := r.Checks[place]
 	answered := w.awaitReply(ctx, row.Timeout-time.Since(w.asked))
 	took := time.Since(w.asked)

@@ -34,7 +34,8 @@ type heldError struct {
 }
 
 func (e *heldError) Error() string {
-	return fmt.Sprintf("a process of an earlier run (%s) is stuck; to find it: fuser -v %s", cmp.Or(e.by, "task unknown"), e.lock)
+	return fmt.Sprintf("a process of an earlier run (%s) is stuck; to find it: fuser -v %s",
+		cmp.Or(e.by, "task unknown"), e.lock)
 }
 
 // process is a program in its own process group that holds a lock.

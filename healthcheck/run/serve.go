@@ -30,10 +30,13 @@ func Serve(service Service, in io.Reader, out io.Writer, lock int) error {
 	var to childHost
 	questions := json.NewDecoder(in)
 	if err := questions.Decode(&to); err != nil {
-		return fmt.Errorf("this command is started by gojail-healthcheck itself, which requests checks on its standard input: %w", err)
+		return fmt.Errorf(
+			"this command is started by gojail-healthcheck itself, which requests checks on its standard input: %w",
+			err)
 	}
 	answers := json.NewEncoder(out)
-	host := check.Host{Roots: to.Roots, Node: to.Node, Settings: to.Settings, SlurmConf: to.SlurmConf, DryRun: to.DryRun, Now: time.Now, Shared: &check.Shared{}}
+	host := check.Host{Roots: to.Roots, Node: to.Node, Settings: to.Settings, SlurmConf: to.SlurmConf,
+		DryRun: to.DryRun, Now: time.Now, Shared: &check.Shared{}}
 	s := server{Service: service, host: host, lock: os.NewFile(uintptr(lock), "lock")}
 	for {
 		var q question
@@ -113,5 +116,6 @@ func (s *server) runCommand(ctx context.Context, name string, args ...string) ([
 // buildEnvironment returns the environment of programs, without variables inherited from
 // slurmd.
 func buildEnvironment(more []string) []string {
-	return append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "HOME=/"}, more...)
+	return append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "HOME=/"},
+		more...)
 }

@@ -65,7 +65,8 @@ func (r *Runner) startWorker(lock *os.File) (*worker, error) {
 	}
 	w := &worker{process: p, replies: make(chan reply, len(r.Checks)+1)}
 	go w.readReplies()
-	if err := json.NewEncoder(p.in).Encode(childHost{r.Host.Roots, r.Host.Node, r.Host.Settings, r.Host.SlurmConf, r.Host.DryRun}); err != nil {
+	if err := json.NewEncoder(p.in).Encode(childHost{r.Host.Roots, r.Host.Node, r.Host.Settings, r.Host.SlurmConf,
+		r.Host.DryRun}); err != nil {
 		p.kill()
 		return nil, fmt.Errorf("cannot ask %s: %w", r.Self[0], err)
 	}

@@ -51,7 +51,8 @@ const lastWait = 100 * time.Millisecond
 func Run(ctx context.Context, c Command) (string, error) {
 	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
 	cmd.Dir, cmd.WaitDelay = "/", time.Second
-	cmd.Env = append([]string{"PATH=" + filepath.Dir(c.Path) + ":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL=C"}, c.Env...)
+	cmd.Env = append([]string{"PATH=" + filepath.Dir(c.Path) + ":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+		"LC_ALL=C"}, c.Env...)
 
 	var lock *os.File
 	if c.Lock != "" {

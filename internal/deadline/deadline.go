@@ -2,9 +2,9 @@
 
 // Package deadline gives up calls that do not return in time.
 //
-// A system call on storage, a driver or firmware that hangs cannot be interrupted, and neither can a name service in this
-// process. Such a call runs in a goroutine of its own, which is left behind if its time is over: it ends with the call, or
-// with the process. What the call returns after that is dropped.
+// A system call on storage, a driver or firmware that hangs cannot be interrupted, and neither can a name service in
+// this process. Such a call runs in a goroutine of its own, which is left behind if its time is over: it ends with the
+// call, or with the process. What the call returns after that is dropped.
 package deadline
 
 import (
@@ -28,8 +28,8 @@ func Start[T any](f func() T) *Pending[T] {
 	return p
 }
 
-// Await returns the result of the call, or false if ctx ends first. A call that has returned by then counts as in time: select
-// chooses at random if both are ready. Await may be called several times and by several goroutines.
+// Await returns the result of the call, or false if ctx ends first. A call that has returned by then counts as in time:
+// select chooses at random if both are ready. Await may be called several times and by several goroutines.
 func (p *Pending[T]) Await(ctx context.Context) (value T, inTime bool) {
 	select {
 	case <-p.done:

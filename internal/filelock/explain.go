@@ -18,7 +18,8 @@ import (
 func Lock(path string, deadline time.Time) (unlock func(), err error) {
 	f, err := Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open %s: %w; does the state directory exist, and is it writable?", path, oneline.Cause(err))
+		return nil, fmt.Errorf("cannot open %s: %w; does the state directory exist, and is it writable?", path,
+			oneline.Cause(err))
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
@@ -44,7 +45,8 @@ func Explain(path string, err error) error {
 	}
 	switch errno {
 	case unix.ENOSYS, unix.EOPNOTSUPP, unix.ENOLCK:
-		return fmt.Errorf("cannot lock %s: %w; use a directory on the node itself, for example in /run, or mount Lustre with -o flock", path, errno)
+		return fmt.Errorf("cannot lock %s: %w; use a directory on the node itself, for example in /run, or mount "+
+			"Lustre with -o flock", path, errno)
 	}
 	return fmt.Errorf("cannot lock %s: %w", path, errno)
 }

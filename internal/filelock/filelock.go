@@ -58,8 +58,8 @@ func CreateInMemory() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "lock"), nil
 }
 
-// ShareFile takes a shared lock of an open file, which several processes can have. It returns ErrBusy if another process
-// holds the lock alone.
+// ShareFile takes a shared lock of an open file, which several processes can have. It returns ErrBusy if another
+// process holds the lock alone.
 func ShareFile(file *os.File) error {
 	return check(file, unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB))
 }

@@ -12,12 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// describeHolder returns which process holds the lock of an open file, as "process 12 (gojail)". It is "another process" if
-// that cannot be told: /proc/locks has no locks of other nodes and of PID namespaces that this one does not contain.
+// describeHolder returns which process holds the lock of an open file, as "process 12 (gojail)". It is "another
+// process" if that cannot be told: /proc/locks has no locks of other nodes and of PID namespaces that this one does not
+// contain.
 func describeHolder(file *os.File) string {
 	const unknown = "another process"
 	var st unix.Statx_t
-	if err := unix.Statx(int(file.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_INO, &st); err != nil {
+	if err := unix.Statx(int(file.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_INO,
+		&st); err != nil {
 		return unknown
 	}
 	locks, err := os.Open("/proc/locks")

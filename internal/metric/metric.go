@@ -29,8 +29,8 @@ func NewCounter(name, help string, labels ...string) Family {
 	return f
 }
 
-// Series returns one series, with the values of the labels in their order. They are made valid: one that is not would cost
-// the whole page.
+// Series returns one series, with the values of the labels in their order. They are made valid: one that is not would
+// cost the whole page.
 func (f Family) Series(value float64, labels ...string) prometheus.Metric {
 	values := make([]string, len(labels))
 	for i, l := range labels {

@@ -29,8 +29,8 @@ const Variable = "GOJAIL_TEST_CHILD"
 // Actions are the actions of a package's children by name.
 var Actions = map[string]func(input string) (any, error){}
 
-// Child runs a child's action and exits, if this process is a child. A test calls it, rather than TestMain: most tests of a
-// package need no child.
+// Child runs a child's action and exits, if this process is a child. A test calls it, rather than TestMain: most tests
+// of a package need no child.
 func Child() {
 	name := os.Getenv(Variable)
 	if name == "" {
@@ -94,8 +94,8 @@ func NeedRoot(t *testing.T) {
 	}
 }
 
-// IsRoot reports whether a test may use root's rights: it runs as root, and not with -short, by which make unit asks for
-// the tests that need no root.
+// IsRoot reports whether a test may use root's rights: it runs as root, and not with -short, by which make unit asks
+// for the tests that need no root.
 func IsRoot() bool { return os.Geteuid() == 0 && !testing.Short() }
 
 // NoLeaks fails the test if it leaves descriptors or mounts behind. A descriptor that was open before may be closed
@@ -116,7 +116,8 @@ func OpenFiles() []string {
 	for _, e := range entries {
 		target, err := os.Readlink("/proc/self/fd/" + e.Name())
 		// The runtime polls, and watches the cgroup's CPU limit, by any path that it has in this view.
-		if err != nil || strings.HasPrefix(target, "anon_inode:[event") || strings.HasPrefix(target, "/proc/") || strings.Contains(target, "/cpu.") {
+		if err != nil || strings.HasPrefix(target, "anon_inode:[event") || strings.HasPrefix(target, "/proc/") ||
+			strings.Contains(target, "/cpu.") {
 			continue
 		}
 		out = append(out, e.Name()+" "+target)
@@ -161,8 +162,9 @@ func MountOf(mounts []*mountinfo.Info, path string) *mountinfo.Info {
 	return found
 }
 
-// WaitUntilClosed waits until no process has a file open whose path matches a pattern. A process that is killed while it starts
-// a child leaves its flock(2) locks to the child, until execve(2) closes the files: the next command would find them taken.
+// WaitUntilClosed waits until no process has a file open whose path matches a pattern. A process that is killed while
+// it starts a child leaves its flock(2) locks to the child, until execve(2) closes the files: the next command would
+// find them taken.
 func WaitUntilClosed(t *testing.T, pattern string) {
 	t.Helper()
 	require.Eventually(t, func() bool {

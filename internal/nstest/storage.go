@@ -79,7 +79,8 @@ func MountSquashed(source, dir string) (stop func(), err error) {
 	if err := os.WriteFile(conf, []byte("user_allow_other\n"), 0o644); err != nil {
 		return nil, err
 	}
-	if err := unix.Mknod(device, unix.S_IFCHR|0o666, int(unix.Mkdev(10, 229))); err != nil { // Documentation/admin-guide/devices.txt
+	// Documentation/admin-guide/devices.txt
+	if err := unix.Mknod(device, unix.S_IFCHR|0o666, int(unix.Mkdev(10, 229))); err != nil {
 		return nil, err
 	}
 	if err := os.Chmod(device, 0o666); err != nil {
@@ -94,7 +95,8 @@ func MountSquashed(source, dir string) (stop func(), err error) {
 	if err := os.Chown(dir, nobody, nobody); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("bindfs", "-f", "-o", "allow_other,attr_timeout=3600", source, dir) // NFS, too, remembers attributes
+	// NFS, too, remembers attributes
+	cmd := exec.Command("bindfs", "-f", "-o", "allow_other,attr_timeout=3600", source, dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	return startBindfs(cmd, dir)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// CheckPart requires that a page has that text between the lines "<!-- generated: NAME -->" and "<!-- end: NAME -->", or writes it there.
+// CheckPart requires that a page has that text between the lines "<!-- generated: NAME -->" and "<!-- end: NAME -->",
+// or writes it there.
 func CheckPart(t *testing.T, page, name, want string, update bool) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -26,7 +27,8 @@ func CheckPart(t *testing.T, page, name, want string, update bool) {
 		require.NoError(t, os.WriteFile(page, []byte(whole), 0o644))
 		return
 	}
-	assert.Equal(t, want, strings.Trim(part, "\n"), "%s is out of date; in the test's directory run: go test -run %s . -update", page, t.Name())
+	assert.Equal(t, want, strings.Trim(part, "\n"),
+		"%s is out of date; in the test's directory run: go test -run %s . -update", page, t.Name())
 }
 
 // FormatTable returns a table of Markdown without a line's end after the last row.

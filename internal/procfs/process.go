@@ -21,8 +21,8 @@ func ReadNamespace(pid int, kind string) (string, error) {
 	return os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, kind))
 }
 
-// ListNumbers returns the numeric entries of a directory of /proc in ascending order: processes ("/proc"), or the threads
-// ("task") or descriptors ("fd") of a process. What was listed before an error is returned with it.
+// ListNumbers returns the numeric entries of a directory of /proc in ascending order: processes ("/proc"), or the
+// threads ("task") or descriptors ("fd") of a process. What was listed before an error is returned with it.
 func ListNumbers(dir string) (numbers []int, err error) {
 	file, err := os.Open(dir)
 	if err != nil {
@@ -39,8 +39,8 @@ func ListNumbers(dir string) (numbers []int, err error) {
 	return numbers, err
 }
 
-// ReadName returns the kernel's name of a process, which has up to 15 bytes and which the process can change (PR_SET_NAME,
-// prctl(2)), or "" if the process has ended. proc is "/proc".
+// ReadName returns the kernel's name of a process, which has up to 15 bytes and which the process can change
+// (PR_SET_NAME, prctl(2)), or "" if the process has ended. proc is "/proc".
 func ReadName(proc string, pid int) string {
 	text, _ := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "comm"))
 	return strings.TrimSuffix(string(text), "\n")

@@ -41,7 +41,8 @@ func ForgetUnusedQuotas(dir *os.File) {
 }
 
 // forgetLimit removes the limit of a project that had nothing when it was found, unless a job of the same number has
-// come meanwhile: that may have taken the limit for its own (quota_set_limit in spank/common/quota.c), and gets it back.
+// come meanwhile: that may have taken the limit for its own (quota_set_limit in spank/common/quota.c), and gets it
+// back.
 func forgetLimit(dir uintptr, project uint32, found block) {
 	const limits = 5 // QIF_LIMITS
 	var none, now block

@@ -25,8 +25,9 @@ var ErrTimeIsUp = errors.New("it is large, or a process keeps writing to it; run
 
 // remover empties one directory.
 type remover struct {
-	tops  []*os.File // directories to empty; inside the first one, those that full directories could not be moved out of
-	moved int        // number of directories moved up
+	// directories to empty; inside the first one, those that full directories could not be moved out of
+	tops  []*os.File
+	moved int // number of directories moved up
 	Until time.Time
 
 	deep     *os.File // with errTooDeep: the directory to continue with
@@ -150,7 +151,8 @@ func (r *remover) inTime() bool { return time.Now().Before(r.Until) }
 func (r *remover) Open(in *os.File, name, path string, do func(dir *os.File, path string) error) error {
 	path = forPeople(path, name)
 	// Device numbers do not show a mount: a subvolume of btrfs has its own.
-	dir, err := rootpath.OpenDirectory(int(in.Fd()), name, unix.RESOLVE_NO_XDEV|unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
+	dir, err := rootpath.OpenDirectory(int(in.Fd()), name,
+		unix.RESOLVE_NO_XDEV|unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
 	switch err {
 	case nil:
 	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP:
@@ -220,8 +222,9 @@ func (r *remover) rename(dir *os.File, child string) (err error) {
 	return err
 }
 
-// renameInto moves a directory to a new name in top. File systems such as NFS and FUSE do not support RENAME_NOREPLACE, and
-// report EINVAL (rename(2)). There, the move may replace an empty directory of that name, which was to be removed as well.
+// renameInto moves a directory to a new name in top. File systems such as NFS and FUSE do not support RENAME_NOREPLACE,
+// and report EINVAL (rename(2)). There, the move may replace an empty directory of that name, which was to be removed
+// as well.
 func renameInto(dir *os.File, child string, top *os.File, to string) error {
 	err := unix.Renameat2(int(dir.Fd()), child, int(top.Fd()), to, unix.RENAME_NOREPLACE)
 	if err != unix.EINVAL {
@@ -280,7 +283,8 @@ func makeWritable(dir *os.File) {
 	const subvolume, setFlags = 256, 0x4008941a // BTRFS_FIRST_FREE_OBJECTID, BTRFS_IOC_SUBVOL_SETFLAGS (linux/btrfs.h)
 	var st unix.Stat_t
 	var fs unix.Statfs_t
-	if unix.Fstat(int(dir.Fd()), &st) != nil || st.Ino != subvolume || unix.Fstatfs(int(dir.Fd()), &fs) != nil || fs.Type != unix.BTRFS_SUPER_MAGIC {
+	if unix.Fstat(int(dir.Fd()), &st) != nil || st.Ino != subvolume || unix.Fstatfs(int(dir.Fd()), &fs) != nil ||
+		fs.Type != unix.BTRFS_SUPER_MAGIC {
 		return
 	}
 	var none uint64

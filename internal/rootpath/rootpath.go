@@ -103,8 +103,8 @@ func ReadLink(root int, path string) string {
 	return filepath.Join(filepath.Dir(path), string(to[:n]))
 }
 
-// OpenFileInRoot opens a regular file for reading, as a process with that root would. It opens a path descriptor first, so
-// that nothing happens to a device or a pipe.
+// OpenFileInRoot opens a regular file for reading, as a process with that root would. It opens a path descriptor first,
+// so that nothing happens to a device or a pipe.
 func OpenFileInRoot(root int, path string) (*os.File, error) {
 	fd, err := OpenInRoot(root, path, unix.O_PATH)
 	if err != nil {
@@ -121,12 +121,14 @@ func OpenFileInRoot(root int, path string) (*os.File, error) {
 	return ReopenFile(fd, path)
 }
 
-// ReopenFile opens the regular file of a path descriptor for reading. It fails with EAGAIN where a process of the file's owner has a
-// lease on it: open(2) would wait for that, 45 seconds by default, and as often as the owner likes (F_SETLEASE).
+// ReopenFile opens the regular file of a path descriptor for reading. It fails with EAGAIN where a process of the
+// file's owner has a lease on it: open(2) would wait for that, 45 seconds by default, and as often as the owner likes
+// (F_SETLEASE).
 func ReopenFile(at int, name string) (*os.File, error) {
 	fd, err := -1, error(unix.EINTR)
 	for err == unix.EINTR {
-		fd, err = unix.Open(fmt.Sprintf("/proc/self/fd/%d", at), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+		fd, err = unix.Open(fmt.Sprintf("/proc/self/fd/%d", at),
+			unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	}
 	if err != nil {
 		return nil, err

@@ -46,7 +46,8 @@ var dirs = []string{"/usr/bin", "/usr/local/bin", "/opt/slurm/bin", "/usr/local/
 func FindDir() (string, error) {
 	i := slices.IndexFunc(dirs, func(dir string) bool { _, err := os.Stat(dir + "/scontrol"); return err == nil })
 	if i < 0 {
-		return "", fmt.Errorf("there is no scontrol in %s; install Slurm's client commands, or pass --slurm-bin", strings.Join(dirs, ", "))
+		return "", fmt.Errorf("there is no scontrol in %s; install Slurm's client commands, or pass --slurm-bin",
+			strings.Join(dirs, ", "))
 	}
 	return dirs[i], nil
 }
@@ -55,7 +56,8 @@ func FindDir() (string, error) {
 const jsonFlag = "--json=v0.0.42"
 
 func (c *Commands) program(name string, args ...string) Program {
-	return Program{Command: command.Command{Path: filepath.Join(c.Dir, name), Args: args}, Conf: c.Conf, Timeout: c.Timeout, UTC: true}
+	return Program{Command: command.Command{Path: filepath.Join(c.Dir, name), Args: args}, Conf: c.Conf,
+		Timeout: c.Timeout, UTC: true}
 }
 
 // Nodes returns all nodes.

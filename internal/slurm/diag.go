@@ -9,9 +9,10 @@ import (
 
 // Diag are the statistics of slurmctld, which begin at its start, at midnight or with sdiag --reset.
 type Diag struct {
-	Values map[string]float64 // by their names in JSON, those of an exit as "bf_exit/bf_max_time"; times in microseconds
-	Types  []RPC              // RPCs by type
-	Users  []RPC              // and by user
+	// by their names in JSON, those of an exit as "bf_exit/bf_max_time"; times in microseconds
+	Values map[string]float64
+	Types  []RPC // RPCs by type
+	Users  []RPC // and by user
 	Odd    Odd
 }
 

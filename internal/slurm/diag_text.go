@@ -17,25 +17,35 @@ var sections = []struct {
 	values map[string]string
 }{
 	{"Main schedule statistics", map[string]string{
-		"Last cycle": "schedule_cycle_last", "Max cycle": "schedule_cycle_max", "Total cycles": "schedule_cycle_total", "Mean cycle": "schedule_cycle_mean",
+		"Last cycle": "schedule_cycle_last", "Max cycle": "schedule_cycle_max", "Total cycles": "schedule_cycle_total",
+		"Mean cycle":       "schedule_cycle_mean",
 		"Mean depth cycle": "schedule_cycle_mean_depth", "Last queue length": "schedule_queue_length",
 	}},
 	{"Main scheduler exit", map[string]string{
-		"End of job queue": "schedule_exit/end_job_queue", "Hit default_queue_depth": "schedule_exit/default_queue_depth",
+		"End of job queue":        "schedule_exit/end_job_queue",
+		"Hit default_queue_depth": "schedule_exit/default_queue_depth",
 		"Hit sched_max_job_start": "schedule_exit/max_job_start", "Blocked on licenses": "schedule_exit/licenses",
 		"Hit max_rpc_cnt": "schedule_exit/max_rpc_cnt", "Timeout (max_sched_time)": "schedule_exit/max_sched_time",
 	}},
 	{"Backfilling stats", map[string]string{
-		"Total backfilled jobs (since last slurm start)": "bf_backfilled_jobs", "Total backfilled jobs (since last stats cycle start)": "bf_last_backfilled_jobs",
-		"Total backfilled heterogeneous job components": "bf_backfilled_het_jobs", "Total cycles": "bf_cycle_counter", "Last cycle when": "bf_when_last_cycle",
-		"Last cycle": "bf_cycle_last", "Max cycle": "bf_cycle_max", "Mean cycle": "bf_cycle_mean", "Last depth cycle": "bf_last_depth",
-		"Last depth cycle (try sched)": "bf_last_depth_try", "Depth Mean": "bf_depth_mean", "Depth Mean (try depth)": "bf_depth_mean_try",
-		"Last queue length": "bf_queue_len", "Queue length mean": "bf_queue_len_mean", "Last table size": "bf_table_size", "Mean table size": "bf_table_size_mean",
+		"Total backfilled jobs (since last slurm start)":       "bf_backfilled_jobs",
+		"Total backfilled jobs (since last stats cycle start)": "bf_last_backfilled_jobs",
+		"Total backfilled heterogeneous job components":        "bf_backfilled_het_jobs",
+		"Total cycles":    "bf_cycle_counter",
+		"Last cycle when": "bf_when_last_cycle",
+		"Last cycle":      "bf_cycle_last", "Max cycle": "bf_cycle_max", "Mean cycle": "bf_cycle_mean",
+		"Last depth cycle":             "bf_last_depth",
+		"Last depth cycle (try sched)": "bf_last_depth_try", "Depth Mean": "bf_depth_mean",
+		"Depth Mean (try depth)": "bf_depth_mean_try",
+		"Last queue length":      "bf_queue_len", "Queue length mean": "bf_queue_len_mean",
+		"Last table size": "bf_table_size", "Mean table size": "bf_table_size_mean",
 	}},
 	{"Backfill exit", map[string]string{
-		"End of job queue": "bf_exit/end_job_queue", "Hit bf_max_job_start": "bf_exit/bf_max_job_start", "Hit bf_max_job_test": "bf_exit/bf_max_job_test",
-		"System state changed": "bf_exit/state_changed", "Hit table size limit (bf_node_space_size)": "bf_exit/bf_node_space_size",
-		"Timeout (bf_max_time)": "bf_exit/bf_max_time",
+		"End of job queue": "bf_exit/end_job_queue", "Hit bf_max_job_start": "bf_exit/bf_max_job_start",
+		"Hit bf_max_job_test":                       "bf_exit/bf_max_job_test",
+		"System state changed":                      "bf_exit/state_changed",
+		"Hit table size limit (bf_node_space_size)": "bf_exit/bf_node_space_size",
+		"Timeout (bf_max_time)":                     "bf_exit/bf_max_time",
 	}},
 	{"Remote Procedure Call statistics by message type", nil},
 	{"Remote Procedure Call statistics by user", nil},
@@ -45,8 +55,10 @@ var sections = []struct {
 // firstSection has the values before the first section.
 var firstSection = map[string]string{
 	"Server thread count": "server_thread_count", "Agent queue size": "agent_queue_size", "Agent count": "agent_count",
-	"Agent thread count": "agent_thread_count", "DBD Agent queue size": "dbd_agent_queue_size", "Jobs submitted": "jobs_submitted",
-	"Jobs started": "jobs_started", "Jobs completed": "jobs_completed", "Jobs canceled": "jobs_canceled", "Jobs failed": "jobs_failed",
+	"Agent thread count": "agent_thread_count", "DBD Agent queue size": "dbd_agent_queue_size",
+	"Jobs submitted": "jobs_submitted",
+	"Jobs started":   "jobs_started", "Jobs completed": "jobs_completed", "Jobs canceled": "jobs_canceled",
+	"Jobs failed": "jobs_failed",
 }
 
 // knownValues are the names in JSON of all values of sections and firstSection.
@@ -87,7 +99,8 @@ type diagReader struct {
 // readDiagText reads the output of sdiag. Lines that are not known are skipped, and so is a value that is not an
 // unsigned number.
 func readDiagText(r io.Reader) (*Diag, error) {
-	d := &diagReader{Diag: &Diag{Values: map[string]float64{}}, values: firstSection, types: map[string]int{}, users: map[string]int{}}
+	d := &diagReader{Diag: &Diag{Values: map[string]float64{}}, values: firstSection, types: map[string]int{},
+		users: map[string]int{}}
 	err := eachLine(r, d.readLine)
 	if err == nil && d.known == 0 {
 		err = errors.New("there are no statistics in it")

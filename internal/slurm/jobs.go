@@ -34,8 +34,10 @@ var jobColumns = []string{"%T", "%P", "%N", "%K", "%r"}
 
 // JobStates are the states of jobs (squeue(1), JOB STATE CODES).
 var JobStates = []string{
-	"boot_fail", "cancelled", "completed", "completing", "configuring", "deadline", "failed", "node_fail", "out_of_memory",
-	"pending", "preempted", "requeue_fed", "requeue_hold", "requeued", "resizing", "resv_del_hold", "revoked", "running",
+	"boot_fail", "cancelled", "completed", "completing", "configuring", "deadline", "failed", "node_fail",
+	"out_of_memory",
+	"pending", "preempted", "requeue_fed", "requeue_hold", "requeued", "resizing", "resv_del_hold", "revoked",
+	"running",
 	"signaling", "special_exit", "stage_out", "stopped", "suspended", "timeout",
 }
 
@@ -50,7 +52,8 @@ const (
 
 func newJobs() *Jobs {
 	return &Jobs{
-		States: map[string]int{}, Partitions: map[InPartition]int{}, Pending: map[InPartition]int{}, Nodes: map[string]int{},
+		States: map[string]int{}, Partitions: map[InPartition]int{}, Pending: map[InPartition]int{},
+		Nodes:      map[string]int{},
 		partitions: map[string]bool{},
 	}
 }

@@ -65,8 +65,10 @@ func readNodeJSON(raw json.RawMessage) (n Node, err error) {
 		key string
 		to  any
 	}{
-		{"name", &name}, {"version", &version}, {"reason", &reason}, {"reason_set_by_user", &user}, {"gres", &gres}, {"gres_used", &used},
-		{"state", &states}, {"partitions", &partitions}, {"reason_changed_at", &at}, {"cpus", &n.CPUs}, {"alloc_cpus", &n.CPUsAllocated},
+		{"name", &name}, {"version", &version}, {"reason", &reason}, {"reason_set_by_user", &user}, {"gres", &gres},
+		{"gres_used", &used},
+		{"state", &states}, {"partitions", &partitions}, {"reason_changed_at", &at}, {"cpus", &n.CPUs},
+		{"alloc_cpus", &n.CPUsAllocated},
 	} {
 		if text := values[v.key]; text != nil && json.Unmarshal(text, v.to) != nil {
 			err = oneline.Both(err, fmt.Errorf("%s is %.100q", v.key, text))

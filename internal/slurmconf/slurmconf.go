@@ -67,7 +67,8 @@ func split(text string) []string {
 		whole = ""
 	}
 	for row := range strings.Lines(text) {
-		part, goesOn := plain(strings.TrimRightFunc(row, unicode.IsSpace)) // blanks before the backslash may separate words
+		// blanks before the backslash may separate words
+		part, goesOn := plain(strings.TrimRightFunc(row, unicode.IsSpace))
 		if whole += part; !goesOn {
 			add()
 		}

@@ -48,8 +48,10 @@ func (m *Mount) Value(name string) (value string, found bool) {
 }
 
 // tellingOptions are the options, of any file system, that decide what jobs can do and how the storage fails.
-var tellingOptions = []string{"ro", "nosuid", "nodev", "noexec", "hard", "soft", "softerr", "softreval", "vers", "proto", "nconnect", "sec",
-	"noac", "actimeo", "acregmin", "acregmax", "acdirmin", "acdirmax", "nocto", "lookupcache", "nolock", "local_lock", "sync",
+var tellingOptions = []string{"ro", "nosuid", "nodev", "noexec", "hard", "soft", "softerr", "softreval", "vers",
+	"proto", "nconnect", "sec",
+	"noac", "actimeo", "acregmin", "acregmax", "acdirmin", "acdirmax", "nocto", "lookupcache", "nolock", "local_lock",
+	"sync",
 	"flock", "localflock", "noflock", "user_xattr", "default_permissions"}
 
 // TellingOptions returns the options that decide what jobs can do and how the storage fails.

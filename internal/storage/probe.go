@@ -29,7 +29,8 @@ const (
 const nobody = 65534 // the user that a server makes of root, exports(5)
 
 // private are the files of a distribution that only root may open.
-var private = []string{".", contract.RootLock, "root", "etc/shadow", "etc/gshadow", "lost+found", "etc/ssl/private", "var/lib/private", "var/cache/private"}
+var private = []string{".", contract.RootLock, "root", "etc/shadow", "etc/gshadow", "lost+found", "etc/ssl/private",
+	"var/lib/private", "var/cache/private"}
 
 // SquashesRoot reports whether root of this node is another user on the storage: it opens files below
 // root that belong to root and are closed to others. It reads and writes none.
@@ -128,7 +129,9 @@ func MeasureLatency(root, most int, patience time.Duration) (l Latency) {
 				}
 				start := time.Now()
 				var st unix.Statx_t
-				if unix.Statx(int(dir.Fd()), name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT|unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, &st) == nil {
+				if unix.Statx(int(dir.Fd()), name,
+					unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT|unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS,
+					&st) == nil {
 					each = append(each, time.Since(start))
 				}
 			}

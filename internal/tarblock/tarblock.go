@@ -20,8 +20,8 @@ var zeros [Size]byte
 // IsZero reports whether a block, or the part of one that is there, has only NUL bytes.
 func IsZero(block []byte) bool { return bytes.Equal(block, zeros[:min(len(block), Size)]) }
 
-// IsHeader reports whether a block is a header of an archive: whether its checksum is right. All formats since the seventh
-// edition of Unix have it. Some old programs added bytes as signed numbers.
+// IsHeader reports whether a block is a header of an archive: whether its checksum is right. All formats since the
+// seventh edition of Unix have it. Some old programs added bytes as signed numbers.
 func IsHeader(block []byte) bool {
 	if len(block) < Size {
 		return false

@@ -58,11 +58,13 @@ func firstMismatch(text string, into any, err error) error {
 
 var (
 	found = map[string]string{
-		"string": "a text", "int64": "a number", "float64": "a number with a point", "bool": "true or false", "[]any": "a list",
+		"string": "a text", "int64": "a number", "float64": "a number with a point", "bool": "true or false",
+		"[]any":          "a list",
 		"map[string]any": "a table", "[]map[string]any": "an array of tables", "time.Time": "a time",
 	}
 	wanted = map[string]string{
-		"string": "a text in quotes", "integer": "a whole number", "boolean": "true or false", "slice": "a list", "table": "a table", "map": "a table",
+		"string": "a text in quotes", "integer": "a whole number", "boolean": "true or false", "slice": "a list",
+		"table": "a table", "map": "a table",
 	}
 )
 
@@ -72,7 +74,8 @@ const aTime = `a time in quotes, such as "20s"`
 func inWords(message string, into reflect.Type) string {
 	// The library's message for a value of a wrong type, in terms of Go's types.
 	mismatch := regexp.MustCompile(`^(line [0-9]+) \(last key "(.*)"\): ` +
-		`(?:incompatible types: TOML value has type (.*); destination has type (.*)|type mismatch for .*: expected (table) but found (.*))$`)
+		`(?:incompatible types: TOML value has type (.*); destination has type (.*)|type mismatch for .*: expected ` +
+		`(table) but found (.*))$`)
 	m := mismatch.FindStringSubmatch(message)
 	if m == nil {
 		return message

@@ -126,7 +126,8 @@ func (s *Source) TableLine(i int, key ...string) int {
 	for _, part := range key {
 		parts = append(parts, `["']?`+regexp.QuoteMeta(part)+`["']?`)
 	}
-	header := regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*` + strings.Join(parts, `[ \t]*\.[ \t]*`) + `[ \t]*\]\]`) // only for an error
+	// only for an error
+	header := regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*` + strings.Join(parts, `[ \t]*\.[ \t]*`) + `[ \t]*\]\]`)
 	if found := header.FindAllStringIndex(s.text, -1); i < len(found) {
 		return strings.Count(s.text[:found[i][0]], "\n") + 1
 	}
@@ -171,7 +172,8 @@ func (s *Source) lookalikes(key toml.Key) []string {
 	last := len(key) - 1
 	for _, other := range s.meta.Keys() {
 		if len(other) == len(key) && slices.Equal(other[:last], key[:last]) &&
-			other[last] != key[last] && strings.EqualFold(other[last], key[last]) && !slices.Contains(names, other[last]) {
+			other[last] != key[last] && strings.EqualFold(other[last], key[last]) &&
+			!slices.Contains(names, other[last]) {
 			names = append(names, other[last])
 		}
 	}

@@ -38,9 +38,9 @@ func ParentsOf(path string, owner uint32) error {
 	return nil
 }
 
-// visited walks path as the kernel does, and returns every directory in which it looks up a name. It fails for a symbolic link
-// of another user than root and the owner, who could replace it in a sticky directory. A path
-// that ends early is no error here; opening it will fail.
+// visited walks path as the kernel does, and returns every directory in which it looks up a name. It fails for a
+// symbolic link of another user than root and the owner, who could replace it in a sticky directory. A path that ends
+// early is no error here; opening it will fail.
 func visited(path string, owner uint32) ([]string, error) {
 	var dirs []string
 	cur, rest := "/", strings.Split(path, "/")
@@ -82,15 +82,17 @@ func visited(path string, owner uint32) ([]string, error) {
 func checkLink(path string, st *unix.Stat_t, owner uint32) error {
 	if st.Uid != 0 && st.Uid != owner {
 		if isPerson(st.Uid) {
-			return fmt.Errorf("%s: is a symbolic link of uid %d, a user, and not of root; write a path that leads through no user's link or directory", path, st.Uid)
+			return fmt.Errorf("%s: is a symbolic link of uid %d, a user, and not of root; write a path that leads "+
+				"through no user's link or directory", path, st.Uid)
 		}
-		return fmt.Errorf("%s: is a symbolic link of uid %d and not of root; run: chown -h root:root %s", path, st.Uid, path)
+		return fmt.Errorf("%s: is a symbolic link of uid %d and not of root; run: chown -h root:root %s", path, st.Uid,
+			path)
 	}
 	return nil
 }
 
-// isPerson reports whether a uid is a person's (login.defs(5)), whose files are not root's to take: 65534 is nobody, as root is on storage that
-// squashes it.
+// isPerson reports whether a uid is a person's (login.defs(5)), whose files are not root's to take: 65534 is nobody, as
+// root is on storage that squashes it.
 func isPerson(uid uint32) bool { return uid >= 1000 && uid != 65534 }
 
 // Check fails if a file is not of the given type (unix.S_IFREG or S_IFDIR), does not belong to root, or
@@ -101,7 +103,9 @@ func Check(path string, st *unix.Stat_t, kind uint32) error {
 		return fmt.Errorf("%s: not a %s", path, want)
 	}
 	if isPerson(st.Uid) {
-		remedy := fmt.Sprintf("the user may have it open; replace it by a copy: cp %[1]s %[1]s.new && mv -f %[1]s.new %[1]s", path)
+		remedy :=
+			fmt.Sprintf("the user may have it open; replace it by a copy: cp %[1]s %[1]s.new && mv -f %[1]s.new %[1]s",
+				path)
 		if kind == unix.S_IFDIR {
 			remedy = "do not take it from the user; choose a path whose directories all belong to root"
 		}

@@ -86,7 +86,8 @@ func (r *rail) release(ctx context.Context) error {
 // probeConflict probes whether another machine has an address of the rail.
 func (r *rail) probeConflict(ctx context.Context) error {
 	for _, p := range r.config.Pools {
-		err := r.site.ensureUnclaimed(ctx, func() *probe.Prober { return r.prober.open(r.job, r.index) }, p, r.buildClaim(), r.entry.Pools[p.Name],
+		err := r.site.ensureUnclaimed(ctx, func() *probe.Prober { return r.prober.open(r.job, r.index) }, p,
+			r.buildClaim(), r.entry.Pools[p.Name],
 			func(next netip.Addr) error {
 				r.entry.Pools[p.Name] = next
 				return r.writeJournal()
@@ -101,7 +102,8 @@ func (r *rail) probeConflict(ctx context.Context) error {
 // ensureUnclaimed probes whether another machine has an address, and if so replaces it by
 // the next address of the pool, until one is free or the pool gives no more. It calls took
 // with each new address.
-func (s *Site) ensureUnclaimed(ctx context.Context, asks func() *probe.Prober, p *config.Pool, claim pool.Claim, address netip.Addr, took func(netip.Addr) error) error {
+func (s *Site) ensureUnclaimed(ctx context.Context, asks func() *probe.Prober, p *config.Pool, claim pool.Claim,
+	address netip.Addr, took func(netip.Addr) error) error {
 	if !s.Config.ProbesConflicts(p) {
 		return nil
 	}
@@ -157,7 +159,8 @@ func (r *rail) addRoutes(context.Context) error {
 				return err
 			}
 		}
-		if err := r.job.AddRule(link.Rule{From: address, Table: r.config.Table, Priority: rulePriority + r.config.Index}); err != nil {
+		if err := r.job.AddRule(link.Rule{From: address, Table: r.config.Table,
+			Priority: rulePriority + r.config.Index}); err != nil {
 			return err
 		}
 	}
@@ -202,7 +205,8 @@ func (r *rail) probeGateway(ctx context.Context) error {
 		if !p.Gateway.IsValid() {
 			continue
 		}
-		if _, err := r.prober.open(r.job, r.index).ProbeGateway(ctx, r.entry.Pools[p.Name], p.Gateway, r.site.probeOptions()); err != nil {
+		if _, err := r.prober.open(r.job, r.index).ProbeGateway(ctx, r.entry.Pools[p.Name], p.Gateway,
+			r.site.probeOptions()); err != nil {
 			return err
 		}
 	}

@@ -43,7 +43,8 @@ func Attach(ctx context.Context, site Site, j Job) (*Network, error) {
 	}
 	if s.isComplete(known) {
 		if known.Label != j.Label {
-			return nil, fmt.Errorf("job %s already has the network %q in this namespace and cannot have %q as well", j.ID, known.Label, j.Label)
+			return nil, fmt.Errorf("job %s already has the network %q in this namespace and cannot have %q as well",
+				j.ID, known.Label, j.Label)
 		}
 		return known.Network, nil
 	}

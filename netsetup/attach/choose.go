@@ -22,8 +22,9 @@ type choice struct {
 
 // taken is what jobs have, with the reason.
 type taken struct {
-	vfs   map[string]string   // by PCI address
-	slots map[railSlot]string // a card that went or came since then shifts the slots, and with them the derived addresses
+	vfs map[string]string // by PCI address
+	// a card that went or came since then shifts the slots, and with them the derived addresses
+	slots map[railSlot]string
 }
 
 type railSlot struct {
@@ -45,28 +46,37 @@ func choose(rails []*config.Rail, cards []policy.Card, j Job, gpus []*inventory.
 				continue
 			}
 			if len(all) > 1 {
-				return nil, fmt.Errorf("rail %s: Slurm allocated %d of its VFs to the job by %s; a job has one VF on each rail: request one", rail.Name, len(all), rail.GRES)
+				return nil, fmt.Errorf("rail %s: Slurm allocated %d of its VFs to the job by %s; a job has one VF on "+
+					"each rail: request one", rail.Name, len(all), rail.GRES)
 			}
 		}
-		free := slices.DeleteFunc(slices.Clone(all), func(c choice) bool { return own[c.vf.PCI] || c.explainUnusable(held) != "" })
+		free := slices.DeleteFunc(slices.Clone(all), func(c choice) bool {
+			return own[c.vf.PCI] ||
+				c.explainUnusable(held) != ""
+		})
 		if len(free) == 0 {
 			return nil, noneFreeError(rail, all, held, own)
 		}
-		slices.SortStableFunc(free, func(a, b choice) int { return measureDistance(a.vf, gpus) - measureDistance(b.vf, gpus) })
+		slices.SortStableFunc(free, func(a, b choice) int {
+			return measureDistance(a.vf, gpus) - measureDistance(b.vf,
+				gpus)
+		})
 		own[free[0].vf.PCI] = true
 		chosen = append(chosen, free[0])
 	}
 	if len(chosen) == 0 && len(rails) > 0 && len(j.Devices) == 0 {
-		return nil, fmt.Errorf("rail %s: Slurm gave this step none of its VFs; request one, for example --gres=%s:1, or no network: --jail-net=none", rails[0].Name, rails[0].GRES)
+		return nil, fmt.Errorf("rail %s: Slurm gave this step none of its VFs; request one, for example --gres=%s:1, "+
+			"or no network: --jail-net=none", rails[0].Name, rails[0].GRES)
 	}
 	if len(chosen) == 0 && len(rails) > 0 {
-		return nil, fmt.Errorf("none of the VFs that Slurm allocated (%s) belongs to a rail that the job asks for; compare gres.conf with `gojail gres`", strings.Join(j.Devices, ", "))
+		return nil, fmt.Errorf("none of the VFs that Slurm allocated (%s) belongs to a rail that the job asks for; "+
+			"compare gres.conf with `gojail gres`", strings.Join(j.Devices, ", "))
 	}
 	return chosen, nil
 }
 
-// isGRESNamed reports whether Slurm says which VFs of a rail a step has. Those of a GRES whose name is not nic it counts only
-// (package gres).
+// isGRESNamed reports whether Slurm says which VFs of a rail a step has. Those of a GRES whose name is not nic it
+// counts only (package gres).
 func isGRESNamed(rail *config.Rail) bool {
 	name, _, _ := strings.Cut(rail.GRES, ":")
 	return name == "nic"
@@ -122,7 +132,8 @@ func noneFreeError(rail *config.Rail, all []choice, held taken, own map[string]b
 		}
 		who = append(who, c.vf.PCI+": "+why)
 	}
-	return fmt.Errorf("rail %s: %w (%s); wait for those jobs, or run: gojail sweep", rail.Name, errNoVF, strings.Join(who, "; "))
+	return fmt.Errorf("rail %s: %w (%s); wait for those jobs, or run: gojail sweep", rail.Name, errNoVF,
+		strings.Join(who, "; "))
 }
 
 var errNoVF = errors.New("no VF is free")

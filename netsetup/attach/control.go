@@ -141,7 +141,9 @@ func (s *session) refuseNodeAddress(c *control) error {
 		}
 		for _, a := range addresses {
 			if a.Addr() == c.Address {
-				return fmt.Errorf("pool %q gives %s, which is an address of %s on this node; exclude it in network.toml", c.Pool, c.Address, l)
+				return fmt.Errorf(
+					"pool %q gives %s, which is an address of %s on this node; exclude it in network.toml", c.Pool,
+					c.Address, l)
 			}
 		}
 	}
@@ -156,7 +158,8 @@ func (s *session) removeControl(ctx context.Context, r *record) error {
 	var errs []error
 	if r.Boot == s.boot {
 		err := link.RemoveControl(s.host, r.Control.toLink(s.site.Roots.Proc))
-		if err == nil && r.Control.Address.IsValid() { // once it is released it may be another job's, with a proxy entry
+		// once it is released it may be another job's, with a proxy entry
+		if err == nil && r.Control.Address.IsValid() {
 			r.Control.Address = netip.Addr{}
 			err = writeJournal(s.state.jobPath(s.job), r)
 		}

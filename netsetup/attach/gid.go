@@ -21,7 +21,8 @@ import (
 const gidTime = 2 * time.Second
 
 func (e *entry) usesRoCE() bool {
-	return e.Link != config.InfiniBand && (e.RDMA == config.RDMAExclusive || e.RDMA == config.RDMAShared) && len(e.Pools) > 0
+	return e.Link != config.InfiniBand && (e.RDMA == config.RDMAExclusive || e.RDMA == config.RDMAShared) &&
+		len(e.Pools) > 0
 }
 
 // waitForGID waits for the RoCE v2 GID of the rail's address, so that no program starts

@@ -14,7 +14,8 @@ import (
 // hardware are the operations on a VF and its PF that tests replace with macvlan interfaces
 // as stand-ins for VFs. A nil field stands for the operation on real VFs.
 type hardware struct {
-	find          func(ns *link.Namespace, pci string) (link.Link, error) // returns the interface of a VF or PF, or link.ErrNotFound
+	// returns the interface of a VF or PF, or link.ErrNotFound
+	find          func(ns *link.Namespace, pci string) (link.Link, error)
 	readVF        func(ns *link.Namespace, pf, vf int) (link.VFKnobs, error)
 	setVF         func(ns *link.Namespace, pf, vf int, want link.VFKnobs) error
 	findRDMA      func(ns *link.Namespace, pci string) (string, error) // returns the name, or link.ErrNotFound

@@ -33,7 +33,8 @@ func ListHeld(state string) ([]HeldVF, error) {
 	entries, err := store(state).readHeld()
 	var vfs []HeldVF
 	for _, e := range entries {
-		v := HeldVF{PCI: e.PCI, Job: e.Job, Rail: e.Rail, Quarantined: e.Quarantined, Boot: e.Boot, Interface: e.Original.Name}
+		v := HeldVF{PCI: e.PCI, Job: e.Job, Rail: e.Rail, Quarantined: e.Quarantined, Boot: e.Boot,
+			Interface: e.Original.Name}
 		if e.RDMA == config.RDMAExclusive {
 			v.RDMA = e.Original.RDMA
 		}
@@ -45,8 +46,8 @@ func ListHeld(state string) ([]HeldVF, error) {
 	return vfs, err
 }
 
-// readHeld reads the journals of all VFs, by PCI address. Of a damaged one it returns that address, and what is wrong as
-// the reason of a quarantine.
+// readHeld reads the journals of all VFs, by PCI address. Of a damaged one it returns that address, and what is wrong
+// as the reason of a quarantine.
 func (s store) readHeld() ([]*entry, error) {
 	entries, bad, err := s.readEntries()
 	for pci, why := range bad {
@@ -67,7 +68,8 @@ func (s store) listTaken(cfg *config.Config) (taken, error) {
 		}
 		for _, p := range cfg.Pools {
 			if _, ok := e.Pools[p.Name]; ok && p.Directory == "" {
-				held.slots[railSlot{e.Rail, e.Slot}] = fmt.Sprintf("its address is that of VF %s (job %s)", e.PCI, e.Job)
+				held.slots[railSlot{e.Rail, e.Slot}] = fmt.Sprintf("its address is that of VF %s (job %s)", e.PCI,
+					e.Job)
 			}
 		}
 	}
@@ -145,7 +147,8 @@ func Lift(ctx context.Context, state, pci string, busy func(path string)) error 
 	case errors.Is(err, fs.ErrNotExist):
 		return notInQuarantineError(pci)
 	case err == nil && e.Quarantined == "":
-		return fmt.Errorf("VF %s is not in quarantine: job %s holds it; if the job has ended, run: gojail sweep", pci, e.Job)
+		return fmt.Errorf("VF %s is not in quarantine: job %s holds it; if the job has ended, run: gojail sweep", pci,
+			e.Job)
 	}
 	return removeJournal(s.vfPath(pci))
 }

@@ -46,7 +46,8 @@ func (r *rail) waitForCarrier(ctx context.Context) error {
 	if r.site.Config.Probe.Carrier == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, r.site.Config.Probe.Carrier, fmt.Errorf("none after %v", r.site.Config.Probe.Carrier))
+	ctx, cancel := context.WithTimeoutCause(ctx, r.site.Config.Probe.Carrier,
+		fmt.Errorf("none after %v", r.site.Config.Probe.Carrier))
 	defer cancel()
 	err := r.job.WaitCarrier(ctx, r.index)
 	none := new(link.NoCarrierError)

@@ -90,7 +90,8 @@ func openNumber(path string, number uint64) int {
 		return -1
 	}
 	var fs unix.Statfs_t
-	if found, err := readInode(fd); err == nil && found == number && unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.NSFS_MAGIC {
+	if found, err := readInode(fd); err == nil && found == number && unix.Fstatfs(fd, &fs) == nil &&
+		fs.Type == unix.NSFS_MAGIC {
 		return fd
 	}
 	unix.Close(fd)

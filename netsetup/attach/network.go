@@ -17,7 +17,10 @@ func (s *session) describeNetwork(rec *record, rails []*rail) (*Network, error) 
 	if rec.Control != nil {
 		n.Control = &ControlNet{Name: controlName, Addresses: rec.Control.toLink("").Addresses}
 		if l, err := s.space.FindDefaultLink(rec.Control.Address.Is6()); err != nil || l.Name != controlName {
-			return nil, errors.Join(fmt.Errorf("the default route leads to %q, not to %s: a route of a rail's pool has replaced it", l.Name, controlName), err)
+			return nil,
+				errors.Join(
+					fmt.Errorf("the default route leads to %q, not to %s: a route of a rail's pool has replaced it",
+						l.Name, controlName), err)
 		}
 	}
 	for _, r := range rails {

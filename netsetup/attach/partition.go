@@ -53,7 +53,8 @@ func (r *rail) makeOnlyMember(ctx context.Context, queue *fabric.Queue, client *
 		}
 	}
 	if !fabric.IsDefault(pkey) && !slices.Contains(members[pkey], guid) {
-		return fmt.Errorf("UFM accepted GUID %s for partition 0x%04x, but does not list it there; check UFM's log", guid, pkey)
+		return fmt.Errorf("UFM accepted GUID %s for partition 0x%04x, but does not list it there; check UFM's log",
+			guid, pkey)
 	}
 	return nil
 }

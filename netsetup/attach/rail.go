@@ -58,7 +58,8 @@ func (r *rail) observe() error {
 	if err != nil {
 		return err
 	}
-	r.entry.Original = original{Name: l.Name, AltNames: l.AltNames, MAC: l.MAC, MTU: l.MTU, TxQueue: l.TxQueue, Knobs: knobs}
+	r.entry.Original = original{Name: l.Name, AltNames: l.AltNames, MAC: l.MAC, MTU: l.MTU, TxQueue: l.TxQueue,
+		Knobs: knobs}
 	if r.entry.RDMA == config.RDMAExclusive || r.entry.RDMA == config.RDMAShared {
 		r.entry.Original.RDMA, err = r.site.hardware.findRDMA(r.host, r.entry.PCI)
 	}
@@ -131,7 +132,9 @@ func (r *rail) waitForLink(ctx context.Context, ns *link.Namespace) (link.Link, 
 		}
 		select {
 		case <-ctx.Done():
-			return l, fmt.Errorf("%w; still missing after %v: check for a process that is left of the job, and for an unbound driver", err, r.site.homeTimeout())
+			return l,
+				fmt.Errorf("%w; still missing after %v: check for a process that is left of the job, and for an "+
+					"unbound driver", err, r.site.homeTimeout())
 		case <-time.After(pause):
 		}
 	}

@@ -14,11 +14,12 @@ import (
 // step was interrupted or already undone, and if the job's namespace is gone. The journal
 // names a step with an undo before the step begins.
 type step struct {
-	name   string
-	do     func(*rail, context.Context) error
-	undo   func(*rail, context.Context) error // nil: for the reason in the comment
-	when   func(*entry) bool                  // nil: always
-	reboot bool                               // whether its effect survives a reboot of the node, and is undone after one
+	name string
+	do   func(*rail, context.Context) error
+	undo func(*rail, context.Context) error // nil: for the reason in the comment
+	when func(*entry) bool                  // nil: always
+	// whether its effect survives a reboot of the node, and is undone after one
+	reboot bool
 }
 
 // steps are the steps of a rail in the order in which they are done; they are undone in
@@ -27,7 +28,8 @@ var steps = []step{
 	{name: "reserve"}, // the journal itself; removed last
 	{name: "address", do: (*rail).acquire, undo: (*rail).release, reboot: true},
 	{name: "knobs", do: (*rail).setKnobs, undo: (*rail).restore},
-	{name: "partition", do: (*rail).joinPartition, undo: (*rail).leavePartition, when: (*entry).isPartitioned, reboot: true},
+	{name: "partition", do: (*rail).joinPartition, undo: (*rail).leavePartition, when: (*entry).isPartitioned,
+		reboot: true},
 	{name: "rdma, before", do: (*rail).moveRDMA, undo: (*rail).returnRDMA, when: (*entry).movesRDMAFirst},
 	{name: "move", do: (*rail).move, undo: (*rail).moveHome},
 	{name: "sysctls", do: (*rail).setSysctls}, // undone by the move
@@ -93,7 +95,8 @@ func (r *rail) undoSteps(ctx context.Context) error {
 	}
 	reason := errors.Join(errs...)
 	r.entry.Quarantined = oneline.Text(reason.Error())
-	return fmt.Errorf("%s is in quarantine: %w; `gojail sweep` tries again", r.entry, errors.Join(reason, r.writeJournal()))
+	return fmt.Errorf("%s is in quarantine: %w; `gojail sweep` tries again", r.entry,
+		errors.Join(reason, r.writeJournal()))
 }
 
 func (s step) applies(e *entry) bool { return s.when == nil || s.when(e) }

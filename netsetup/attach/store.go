@@ -64,7 +64,8 @@ func writeJournal(path string, value any) error {
 
 // removeJournal removes a journal; a missing one is no error.
 func removeJournal(path string) error {
-	for _, p := range []string{path + wholefile.Suffix, path} { // the first is left by a process that was killed in writeJournal
+	// the first is left by a process that was killed in writeJournal
+	for _, p := range []string{path + wholefile.Suffix, path} {
 		if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot remove the journal %s: %w", path, err)
 		}
@@ -95,7 +96,8 @@ func readJournal(path string, into any, check func() error) error {
 	err := statefile.ReadStrict(path, into, check)
 	var damaged *statefile.DamagedError
 	if errors.As(err, &damaged) {
-		return fmt.Errorf("the journal %w; restore the VF or the job that it describes by hand, then remove the file", err)
+		return fmt.Errorf("the journal %w; restore the VF or the job that it describes by hand, then remove the file",
+			err)
 	}
 	return err
 }

@@ -48,7 +48,8 @@ func Sweep(ctx context.Context, site Site, alive func(job string) bool) (*Swept,
 	swept.sweepLeases(ctx, site, alive)
 	swept.replayPartitions(ctx, site)
 	swept.addProblem(state.withNodeLock(ctx, state.removeStrays))
-	slices.SortFunc(swept.Leftovers, func(a, b Leftover) int { return cmp.Or(cmp.Compare(a.PCI, b.PCI), cmp.Compare(a.Job, b.Job)) })
+	slices.SortFunc(swept.Leftovers,
+		func(a, b Leftover) int { return cmp.Or(cmp.Compare(a.PCI, b.PCI), cmp.Compare(a.Job, b.Job)) })
 	return swept, nil
 }
 

@@ -14,14 +14,16 @@ import (
 
 // Site is a node and its configuration.
 type Site struct {
-	Config   *config.Config
-	Cluster  string          // ClusterName of slurm.conf
-	State    string          // "/run/gojail/NODE/net": directory with access for root only, created if only its last part is missing
-	Roots    inventory.Roots // roots of the inventory; Sys is a sysfs of the node's own network namespace
-	Host     int             // descriptor of the node's own network namespace
-	Queue    string          // directory of calls that UFM has not confirmed, which survives a reboot: "/var/lib/gojail/NODE/ufm"
-	hardware hardware        // operations on VFs; zero value: real VFs
-	limits   limits          // timeouts; zero value: the defaults
+	Config  *config.Config
+	Cluster string // ClusterName of slurm.conf
+	// "/run/gojail/NODE/net": directory with access for root only, created if only its last part is missing
+	State string
+	Roots inventory.Roots // roots of the inventory; Sys is a sysfs of the node's own network namespace
+	Host  int             // descriptor of the node's own network namespace
+	// directory of calls that UFM has not confirmed, which survives a reboot: "/var/lib/gojail/NODE/ufm"
+	Queue    string
+	hardware hardware // operations on VFs; zero value: real VFs
+	limits   limits   // timeouts; zero value: the defaults
 	// stepHook is called before each step of a VF (done is false), after it, and after each
 	// step that was undone. An error fails the step. nil: no call.
 	stepHook func(pci, step string, done bool) error
@@ -30,9 +32,11 @@ type Site struct {
 // limits are the timeouts of Attach, Release and Sweep for other components; zero stands for
 // the default.
 type limits struct {
-	ufm   time.Duration // for UFM, at the start and at the end of a job; default 5 s
-	home  time.Duration // for the return of a VF from a namespace that is gone, which the kernel removes asynchronously; default 10 s
-	sweep time.Duration // for each job, each pool, and UFM in Sweep, so that a server that hangs does not delay the others; default 30 s
+	ufm time.Duration // for UFM, at the start and at the end of a job; default 5 s
+	// for the return of a VF from a namespace that is gone, which the kernel removes asynchronously; default 10 s
+	home time.Duration
+	// for each job, each pool, and UFM in Sweep, so that a server that hangs does not delay the others; default 30 s
+	sweep time.Duration
 }
 
 func (s *Site) ufmTimeout() time.Duration   { return cmp.Or(s.limits.ufm, 5*time.Second) }

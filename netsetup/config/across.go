@@ -18,10 +18,13 @@ func (r *reader) checkTags() error {
 		}
 		ofPolicy := slices.DeleteFunc(slices.Clone(r.config.Rails), func(o *Rail) bool { return o.Policy != p })
 		if j := slices.IndexFunc(ofPolicy, func(o *Rail) bool { return o.VLAN == 0 }); j >= 0 {
-			return r.Element("policy", i).Refuse(k, "is transmitted in a VLAN tag only, and neither the policy nor its rail %q has a vlan", ofPolicy[j].Name)
+			return r.Element("policy", i).Refuse(k,
+				"is transmitted in a VLAN tag only, and neither the policy nor its rail %q has a vlan",
+				ofPolicy[j].Name)
 		}
 		if len(ofPolicy) == 0 {
-			return r.Element("policy", i).Refuse(k, "is transmitted in a VLAN tag only; set vlan as well, or leave it out")
+			return r.Element("policy", i).Refuse(k,
+				"is transmitted in a VLAN tag only; set vlan as well, or leave it out")
 		}
 	}
 	return nil
@@ -32,7 +35,8 @@ func (r *reader) checkTables() error {
 	seen := map[int]*Rail{}
 	for i, rail := range r.config.Rails {
 		if o := seen[rail.Table]; o != nil {
-			return r.Element("rail", i).Refuse(key("table"), "%d is already used by the rail %q of line %d; each rail needs its own (default: %d plus the rail's number)",
+			return r.Element("rail", i).Refuse(key("table"), "%d is already used by the rail %q of line %d; each "+
+				"rail needs its own (default: %d plus the rail's number)",
 				rail.Table, o.Name, o.Line, tableFirst-1)
 		}
 		seen[rail.Table] = rail
@@ -49,7 +53,9 @@ func (r *reader) checkPKeys() error {
 			continue
 		}
 		if seen[rail.PKey] = true; len(seen) > pkeysMax {
-			return r.Element("rail", i).Refuse(key("pkey"), "is the partition number %d of this node with the default one; a port has room for %d", len(seen), pkeysMax)
+			return r.Element("rail", i).Refuse(key("pkey"),
+				"is the partition number %d of this node with the default one; a port has room for %d", len(seen),
+				pkeysMax)
 		}
 	}
 	return nil
@@ -68,10 +74,13 @@ func (r *reader) checkOverlaps() error {
 			}
 			at := r.Element("pool", i)
 			if p.Subnet != o.Subnet {
-				return at.Refuse(key("subnet"), "%s and %s of the pool %q of line %d overlap; give each rail a subnet of its own", p.Subnet, o.Subnet, o.Name, o.Line)
+				return at.Refuse(key("subnet"),
+					"%s and %s of the pool %q of line %d overlap; give each rail a subnet of its own", p.Subnet,
+					o.Subnet, o.Name, o.Line)
 			}
 			if a, b, both := findOverlap(usable[i], usable[j]); both {
-				return at.Refuse(key("ranges"), "%s and %s of the pool %q of line %d have addresses in common; two machines would get the same one", a, b, o.Name, o.Line)
+				return at.Refuse(key("ranges"), "%s and %s of the pool %q of line %d have addresses in common; two "+
+					"machines would get the same one", a, b, o.Name, o.Line)
 			}
 		}
 	}

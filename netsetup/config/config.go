@@ -98,10 +98,11 @@ type Rail struct {
 
 // Pool is one [[pool]]: the addresses of a rail.
 type Pool struct {
-	Line    int
-	Name    string
-	Subnet  netip.Prefix // masked: no host bits
-	Ranges  []Range      // in the file's order, without network and broadcast address; default: the whole subnet; see ListUsable
+	Line   int
+	Name   string
+	Subnet netip.Prefix // masked: no host bits
+	// in the file's order, without network and broadcast address; default: the whole subnet; see ListUsable
+	Ranges  []Range
 	Exclude []Range
 	Gateway netip.Addr // invalid: none; an IPv6 gateway may be link-local
 	Routes  []Route

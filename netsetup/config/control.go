@@ -25,7 +25,8 @@ func (r *reader) parseControl() (err error) {
 	}
 	if f.Interface != nil {
 		if !matches(wordRule, *f.Interface, interfaceMost) {
-			return r.Refuse(key("control", "interface"), `%.100q: write the name of an interface, such as "eth0", or leave it out`, *f.Interface)
+			return r.Refuse(key("control", "interface"),
+				`%.100q: write the name of an interface, such as "eth0", or leave it out`, *f.Interface)
 		}
 		c.Interface = *f.Interface
 	}
@@ -40,7 +41,8 @@ func (r *reader) parseProbe() (err error) {
 	p := &r.config.Probe
 	p.Conflict = f.Conflict == nil || *f.Conflict
 	p.Gateway = f.Gateway == nil || *f.Gateway
-	if p.Timeout, err = r.parseDuration(f.Timeout, 200*time.Millisecond, 10*time.Millisecond, 10*time.Second, key("probe", "timeout")); err != nil {
+	if p.Timeout, err = r.parseDuration(f.Timeout, 200*time.Millisecond, 10*time.Millisecond, 10*time.Second,
+		key("probe", "timeout")); err != nil {
 		return err
 	}
 	if p.Tries, err = parseNumber(r.Source, f.Tries, 3, 1, 10, key("probe", "tries")); err != nil {
@@ -76,7 +78,8 @@ func (r *reader) parseUFM() (err error) {
 		return err
 	}
 	if f.Credentials == nil {
-		return r.Refuse(key("ufm"), `credentials is missing: the path of a file that only root can read, with "user:password"`)
+		return r.Refuse(key("ufm"),
+			`credentials is missing: the path of a file that only root can read, with "user:password"`)
 	}
 	if u.Credentials, err = parseAbsolutePath(r.Source, *f.Credentials, "ufm", "credentials"); err != nil {
 		return err
@@ -96,8 +99,10 @@ func (r *reader) parseURL(text string) (string, error) {
 	k := key("ufm", "url")
 	u, err := url.Parse(text)
 	switch {
-	case err != nil || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
-		return "", r.Refuse(k, `%.200q: write the scheme and the host, such as "https://ufm.example.org"; user and password go into the file credentials`, hidePassword(text))
+	case err != nil || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" ||
+		u.Fragment != "":
+		return "", r.Refuse(k, `%.200q: write the scheme and the host, such as "https://ufm.example.org"; user and `+
+			`password go into the file credentials`, hidePassword(text))
 	case u.Scheme != "https":
 		return "", r.Refuse(k, "%.200q: must be https://, since the password is sent there", text)
 	}

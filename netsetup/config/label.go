@@ -27,10 +27,12 @@ func (c *Config) FindRails(label string) ([]*Rail, error) {
 		}
 	}
 	if !known {
-		return nil, fmt.Errorf("network %.100q is unknown; known ones: %s", label, joinNames(append(c.listLabels(), noNetwork)))
+		return nil, fmt.Errorf("network %.100q is unknown; known ones: %s", label,
+			joinNames(append(c.listLabels(), noNetwork)))
 	}
 	if here == nil {
-		return nil, fmt.Errorf("network %q is not available on this node, %s; request nodes that have it", label, c.Node)
+		return nil, fmt.Errorf("network %q is not available on this node, %s; request nodes that have it", label,
+			c.Node)
 	}
 	return here, nil
 }
@@ -64,7 +66,9 @@ func (r *reader) parseLabels(at *tomlfile.Source, f *fileRail) ([]string, error)
 	labels := []string{f.Name}
 	for i, label := range f.Labels {
 		if !matches(wordRule, label, labelMost) {
-			return nil, at.Refuse(k, "%.100q: a letter or digit, then letters, digits, '.', '_' or '-', at most 64 in all", label)
+			return nil,
+				at.Refuse(k, "%.100q: a letter or digit, then letters, digits, '.', '_' or '-', at most 64 in all",
+					label)
 		}
 		if label == noNetwork {
 			return nil, at.Refuse(k, `"none" means no network and cannot be a label`)
@@ -94,7 +98,8 @@ func (r *reader) parseDefault() error {
 	}
 	c.Default = *r.file.Default
 	if c.Default != noNetwork && !slices.Contains(c.listLabels(), c.Default) {
-		return r.Refuse(key("default"), "unknown rail or label %.100q; known ones: %s", c.Default, joinNames(append(c.listLabels(), noNetwork)))
+		return r.Refuse(key("default"), "unknown rail or label %.100q; known ones: %s", c.Default,
+			joinNames(append(c.listLabels(), noNetwork)))
 	}
 	return nil
 }

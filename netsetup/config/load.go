@@ -44,7 +44,8 @@ func Parse(text, node string) (*Config, error) {
 	}
 	for _, step := range []func() error{
 		r.parsePolicies, r.parsePools, r.parseRails, r.parseControl, r.parseProbe, r.parseUFM, // each key
-		r.parseDefault, r.checkPFs, r.checkRDMAModes, r.checkTags, r.checkTables, r.checkPKeys, r.checkOverlaps, // across tables
+		// across tables
+		r.parseDefault, r.checkPFs, r.checkRDMAModes, r.checkTags, r.checkTables, r.checkPKeys, r.checkOverlaps,
 	} {
 		if err := step(); err != nil {
 			return nil, err
@@ -91,7 +92,8 @@ func checkName(at *tomlfile.Source, name string, taken func(string) bool) error 
 	case name == "":
 		return at.Refuse(key("name"), "missing; each one needs a name")
 	case !matches(nameRule, name, interfaceMost):
-		return at.Refuse(key("name"), "%.100q: a letter or digit, then letters, digits, '_' or '-', at most 15 in all", name)
+		return at.Refuse(key("name"), "%.100q: a letter or digit, then letters, digits, '_' or '-', at most 15 in all",
+			name)
 	case name == noNetwork:
 		return at.Refuse(key("name"), `"none" means no network and cannot be a name`)
 	case taken(name):

@@ -138,14 +138,18 @@ func checkInfiniBand(at *tomlfile.Source, f *filePolicy, p *Policy) error {
 		there bool
 	}{
 		{"trust", f.Trust != nil}, {"spoof_check", f.SpoofCheck != nil}, {"vlan", f.VLAN != nil},
-		{"qos", f.QoS != nil}, {"proto", f.Proto != nil}, {"min_rate", f.MinRate != nil}, {"max_rate", f.MaxRate != nil},
+		{"qos", f.QoS != nil}, {"proto", f.Proto != nil}, {"min_rate", f.MinRate != nil},
+		{"max_rate", f.MaxRate != nil},
 	} {
 		if k.there {
-			return at.Refuse(key(k.key), `an InfiniBand VF does not have this property; leave it out, or write link = "eth"`)
+			return at.Refuse(key(k.key),
+				`an InfiniBand VF does not have this property; leave it out, or write link = "eth"`)
 		}
 	}
 	if p.MTU != 0 && (p.MTU < ibMTUMin || p.MTU > ibMTUMax) {
-		return at.Refuse(key("mtu"), "%d: IP over InfiniBand takes %d to %d: 4 less than the link's MTU, as in 2044 or 4092", p.MTU, ibMTUMin, ibMTUMax)
+		return at.Refuse(key("mtu"),
+			"%d: IP over InfiniBand takes %d to %d: 4 less than the link's MTU, as in 2044 or 4092", p.MTU, ibMTUMin,
+			ibMTUMax)
 	}
 	return nil
 }

@@ -90,8 +90,10 @@ func parseSubnet(at *tomlfile.Source, text *string) (netip.Prefix, error) {
 	case err != nil || s.Addr().Is4In6():
 		return s, at.Refuse(k, `%.100q: write a network and its length, such as "10.1.0.0/24" or "fd00:1::/64"`, *text)
 	case s != s.Masked():
-		return s, at.Refuse(k, "%q has host bits: that network is %q; correct the address or the length", *text, s.Masked())
-	case s.Bits() == 0 || s.Addr().IsMulticast() || s.Addr().IsLoopback() || s.Addr().Is6() && s.Addr().IsLinkLocalUnicast():
+		return s, at.Refuse(k, "%q has host bits: that network is %q; correct the address or the length", *text,
+			s.Masked())
+	case s.Bits() == 0 || s.Addr().IsMulticast() || s.Addr().IsLoopback() || s.Addr().Is6() &&
+		s.Addr().IsLinkLocalUnicast():
 		return s, at.Refuse(k, "%q is not a network of hosts", *text)
 	}
 	return s, nil
@@ -110,7 +112,9 @@ func parseGateway(at *tomlfile.Source, text *string, p *Pool) error {
 		return at.Refuse(k, "%.100q: write an address", *text)
 	case gw.Is6() && gw.IsLinkLocalUnicast() && !p.IsIPv4():
 	case p.Subnet.IsSingleIP():
-		return at.Refuse(k, "%q: the subnet %s has one address, and that is the job's; leave the gateway out, or use a shorter prefix", gw, p.Subnet)
+		return at.Refuse(k,
+			"%q: the subnet %s has one address, and that is the job's; leave the gateway out, or use a shorter prefix",
+			gw, p.Subnet)
 	case !p.Subnet.Contains(gw):
 		return at.Refuse(k, "%q is not in the subnet %s, so that nothing could reach it", gw, p.Subnet)
 	case slices.ContainsFunc(listReserved(p.Subnet), host.overlaps):
@@ -179,7 +183,8 @@ func parseRoutes(at *tomlfile.Source, f []fileRoute, p *Pool) error {
 // directory.
 func parseAddressSource(at *tomlfile.Source, f *filePool, p *Pool) (err error) {
 	if p.CountAddresses() == 0 {
-		return at.Refuse(nil, "gives no address: nothing of %s is left without the gateway, the routes' via and exclude", p.Subnet)
+		return at.Refuse(nil,
+			"gives no address: nothing of %s is left without the gateway, the routes' via and exclude", p.Subnet)
 	}
 	derived := f.Nodes != nil || f.PerNode != nil
 	switch {
@@ -191,7 +196,8 @@ func parseAddressSource(at *tomlfile.Source, f *filePool, p *Pool) (err error) {
 		p.Directory, err = parseAbsolutePath(at, *f.Directory, "directory")
 		return err
 	case f.Nodes == nil:
-		return at.Refuse(key("nodes"), "missing; per_node needs the nodes that share the pool, in an order that never changes")
+		return at.Refuse(key("nodes"),
+			"missing; per_node needs the nodes that share the pool, in an order that never changes")
 	case f.PerNode == nil:
 		return at.Refuse(key("per_node"), "missing; write how many addresses each of the nodes has")
 	}
@@ -202,7 +208,8 @@ func parseAddressSource(at *tomlfile.Source, f *filePool, p *Pool) (err error) {
 		return err
 	}
 	if need, have := uint64(p.Nodes.Len())*uint64(p.PerNode), p.CountAddresses(); have < need {
-		return at.Refuse(key("per_node"), "%d nodes with %d addresses each need %d, but the pool has %d; widen the subnet or the ranges",
+		return at.Refuse(key("per_node"),
+			"%d nodes with %d addresses each need %d, but the pool has %d; widen the subnet or the ranges",
 			p.Nodes.Len(), p.PerNode, need, have)
 	}
 	return nil

@@ -96,7 +96,8 @@ func (r *reader) findRailPolicy(at *tomlfile.Source, f *fileRail) (*Policy, erro
 func (r *reader) takeRailPools(at *tomlfile.Source, f *fileRail, rail *Rail) ([]*Pool, error) {
 	k := key("pools")
 	if len(f.Pools) == 0 && rail.Policy.Link != InfiniBand {
-		return nil, at.Refuse(k, `missing; name the pools whose addresses the rail gives, such as ["%s"] (only an InfiniBand rail works without a pool)`, f.Name)
+		return nil, at.Refuse(k, `missing; name the pools whose addresses the rail gives, such as ["%s"] (only an `+
+			`InfiniBand rail works without a pool)`, f.Name)
 	}
 	var pools []*Pool
 	for _, text := range f.Pools {
@@ -105,7 +106,9 @@ func (r *reader) takeRailPools(at *tomlfile.Source, f *fileRail, rail *Rail) ([]
 			return nil, at.Refuse(k, "%v", err)
 		}
 		if slices.ContainsFunc(pools, func(o *Pool) bool { return o.IsIPv4() == p.IsIPv4() }) {
-			return nil, at.Refuse(k, "%q: the rail has a pool of this family already; one of IPv4 and one of IPv6 at most", text)
+			return nil,
+				at.Refuse(k, "%q: the rail has a pool of this family already; one of IPv4 and one of IPv6 at most",
+					text)
 		}
 		pools = append(pools, p)
 	}
@@ -124,7 +127,9 @@ func (r *reader) takePool(text, owner string) (*Pool, error) {
 		return nil, fmt.Errorf("unknown pool %.100q; known ones: %s", text, joinNames(names))
 	}
 	if other := r.owners[p]; other != "" {
-		return nil, fmt.Errorf("the pool %q is already used by %s; a job has an address on each rail, and each needs a subnet of its own", text, other)
+		return nil,
+			fmt.Errorf("the pool %q is already used by %s; a job has an address on each rail, and each needs a "+
+				"subnet of its own", text, other)
 	}
 	r.owners[p] = owner
 	return p, nil
@@ -136,14 +141,16 @@ func (r *reader) parseGRES(at *tomlfile.Source, f *fileRail) (string, error) {
 	}
 	m := gresRule.FindStringSubmatch(*f.GRES)
 	if m == nil {
-		return "", at.Refuse(key("gres"), `%.100q: write NAME or NAME:TYPE as in slurm.conf, such as "nic:rail0"`, *f.GRES)
+		return "", at.Refuse(key("gres"), `%.100q: write NAME or NAME:TYPE as in slurm.conf, such as "nic:rail0"`,
+			*f.GRES)
 	}
 	if slices.Contains([]string{"gpu", "mps", "shard"}, m[1]) {
 		return "", at.Refuse(key("gres"), `%q: Slurm takes %q for GPUs; use another name, such as "nic"`, *f.GRES, m[1])
 	}
 	for _, o := range r.config.Rails {
 		if o.GRES == *f.GRES {
-			return "", at.Refuse(key("gres"), "%q is already used by the rail %q of line %d; each rail needs its own", *f.GRES, o.Name, o.Line)
+			return "", at.Refuse(key("gres"), "%q is already used by the rail %q of line %d; each rail needs its own",
+				*f.GRES, o.Name, o.Line)
 		}
 	}
 	return *f.GRES, nil
@@ -165,9 +172,11 @@ func parsePKey(at *tomlfile.Source, f *fileRail, rail *Rail) (uint16, error) {
 	n, k := *f.PKey, key("pkey")
 	switch {
 	case rail.Policy.Link != InfiniBand:
-		return 0, at.Refuse(k, `only InfiniBand has partitions, and the policy %q does not set link = "ib"`, rail.Policy.Name)
+		return 0, at.Refuse(k, `only InfiniBand has partitions, and the policy %q does not set link = "ib"`,
+			rail.Policy.Name)
 	case n > 0x8000 && n <= 0xffff:
-		return 0, at.Refuse(k, "0x%04x: write 0x%04x; the highest bit is the membership and not part of the key", n, n&0x7fff)
+		return 0, at.Refuse(k, "0x%04x: write 0x%04x; the highest bit is the membership and not part of the key", n,
+			n&0x7fff)
 	case n < 1 || n > pkeyDefault:
 		return 0, at.Refuse(k, "0x%x: write a number from 0x0001 to 0x7fff", n)
 	case n == pkeyDefault:

@@ -34,7 +34,8 @@ func parseSelector(at *tomlfile.Source, f *fileNIC, p *Policy) (err error) {
 	for _, text := range f.Root {
 		root := strings.ToLower(text)
 		if !pciRule.MatchString(root) {
-			return at.Refuse(key("nic", "root"), `%.100q: write the PCI address of a PF with its domain, such as "0000:86:00.0"`, text)
+			return at.Refuse(key("nic", "root"),
+				`%.100q: write the PCI address of a PF with its domain, such as "0000:86:00.0"`, text)
 		}
 		if slices.Contains(s.Root, root) {
 			return at.Refuse(key("nic", "root"), "duplicate %q", text)
@@ -60,7 +61,8 @@ func parsePCIID(at *tomlfile.Source, text *string, last string) (string, error) 
 	}
 	id := strings.ToLower(*text)
 	if !idRule.MatchString(id) {
-		return "", at.Refuse(key("nic", last), `%.100q: write 4 hexadecimal digits, as lspci -n shows them, such as "15b3"`, *text)
+		return "", at.Refuse(key("nic", last),
+			`%.100q: write 4 hexadecimal digits, as lspci -n shows them, such as "15b3"`, *text)
 	}
 	return id, nil
 }
@@ -108,16 +110,21 @@ func (r *reader) checkPFs() error {
 			at := r.Element("policy", i)
 			for _, root := range p.NIC.Root {
 				if slices.Contains(q.NIC.Root, root) {
-					return at.Refuse(key("nic", "root"), "%q is selected by the policy %q of line %d too; one PF needs one policy", root, q.Name, q.Line)
+					return at.Refuse(key("nic", "root"),
+						"%q is selected by the policy %q of line %d too; one PF needs one policy", root, q.Name, q.Line)
 				}
 			}
 			for _, a := range p.NIC.PF {
 				for _, b := range q.NIC.PF {
 					if a.overlaps(b) {
-						return at.Refuse(key("nic", "pf"), "VFs of %q are selected by the policy %q of line %d too; give each its range, such as %q", a.Name, q.Name, q.Line, a.Name+"#0-3")
+						return at.Refuse(key("nic", "pf"),
+							"VFs of %q are selected by the policy %q of line %d too; give each its range, such as %q",
+							a.Name, q.Name, q.Line, a.Name+"#0-3")
 					}
 					if a.Name == b.Name && p.VFs != q.VFs {
-						return at.Refuse(key("vfs"), "%d, but %d in the policy %q of line %d, for the same PF %q; a PF has one number of VFs", p.VFs, q.VFs, q.Name, q.Line, a.Name)
+						return at.Refuse(key("vfs"),
+							"%d, but %d in the policy %q of line %d, for the same PF %q; a PF has one number of VFs",
+							p.VFs, q.VFs, q.Name, q.Line, a.Name)
 					}
 				}
 			}
@@ -129,7 +136,8 @@ func (r *reader) checkPFs() error {
 // areDisjoint reports whether no PF can match both policies.
 func areDisjoint(p, q *Policy) bool {
 	other := func(a, b string) bool { return a != "" && b != "" && a != b }
-	return other(p.NIC.Vendor, q.NIC.Vendor) || other(p.NIC.Device, q.NIC.Device) || other(string(p.Link), string(q.Link))
+	return other(p.NIC.Vendor, q.NIC.Vendor) || other(p.NIC.Device, q.NIC.Device) ||
+		other(string(p.Link), string(q.Link))
 }
 
 // checkRDMAModes rejects two RDMA modes on one node: the kernel has one mode for all devices
@@ -143,7 +151,9 @@ func (r *reader) checkRDMAModes() error {
 		if first == nil {
 			first = p
 		} else if p.RDMA != first.RDMA {
-			return r.Element("policy", i).Refuse(key("rdma"), "%q, but %q in the policy %q of line %d; a node has one mode for all its RDMA devices", p.RDMA, first.RDMA, first.Name, first.Line)
+			return r.Element("policy", i).Refuse(key("rdma"),
+				"%q, but %q in the policy %q of line %d; a node has one mode for all its RDMA devices", p.RDMA,
+				first.RDMA, first.Name, first.Line)
 		}
 	}
 	return nil

@@ -18,7 +18,8 @@ func (c *Config) ListWarnings() []string {
 		}
 		for _, o := range c.Pools[:i] {
 			if o.Subnet == p.Subnet && users[o] != "" {
-				warn(p.Line, "%s and %s share the subnet %s: programs that choose an interface by the main routing table use one of them for all traffic; give each its own subnet", users[o], users[p], p.Subnet)
+				warn(p.Line, "%s and %s share the subnet %s: programs that choose an interface by the main routing "+
+					"table use one of them for all traffic; give each its own subnet", users[o], users[p], p.Subnet)
 			}
 		}
 	}
@@ -56,10 +57,14 @@ func (r *Rail) warnAboutPools(node string, warn func(int, string, ...any)) {
 			continue
 		}
 		if node != "" && !p.Nodes.Contains(node) {
-			warn(r.Line, "rail %q: this node, %s, is not in nodes of the pool %q: a job that asks for the rail fails here", r.Name, node, p.Name)
+			warn(r.Line,
+				"rail %q: this node, %s, is not in nodes of the pool %q: a job that asks for the rail fails here",
+				r.Name, node, p.Name)
 		}
 		if p.PerNode < r.Policy.VFs {
-			warn(p.Line, "pool %q: per_node is %d, but the policy %q makes %d VFs on a PF: the last ones have no address", p.Name, p.PerNode, r.Policy.Name, r.Policy.VFs)
+			warn(p.Line,
+				"pool %q: per_node is %d, but the policy %q makes %d VFs on a PF: the last ones have no address",
+				p.Name, p.PerNode, r.Policy.Name, r.Policy.VFs)
 		}
 	}
 }
@@ -73,7 +78,8 @@ func (c *Config) warnAboutRoutes(warn func(int, string, ...any)) {
 			for _, route := range p.Routes {
 				to := route.To.String()
 				if o := first[to]; o != nil {
-					warn(p.Line, "rails %q and %q both have a route to %s: programs that do not bind to an address use the first", o.Name, r.Name, to)
+					warn(p.Line, "rails %q and %q both have a route to %s: programs that do not bind to an address "+
+						"use the first", o.Name, r.Name, to)
 				} else {
 					first[to] = r
 				}

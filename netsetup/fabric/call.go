@@ -64,7 +64,8 @@ func (c *Client) changeMembers(ctx context.Context, op string, pkey uint16, guid
 		what = fmt.Sprintf("%s %d GUIDs in partition %s", op, len(names), key)
 	}
 	if op == "add" {
-		_, err := c.callWithRetry(ctx, what, "POST", "/ufmRest/resources/pkeys", addCall{key, true, true, "full", names})
+		_, err := c.callWithRetry(ctx, what, "POST", "/ufmRest/resources/pkeys",
+			addCall{key, true, true, "full", names})
 		return err
 	}
 	_, err := c.callWithRetry(ctx, what, "POST", "/ufmRest/actions/remove_guids_from_pkey", removeCall{key, names})
@@ -179,7 +180,8 @@ func explainUnreachable(ctx context.Context, err error) error {
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &certificate):
-		return fmt.Errorf("its certificate is not valid: %v; set ca in [ufm], or renew the certificate", certificate.Err)
+		return fmt.Errorf("its certificate is not valid: %v; set ca in [ufm], or renew the certificate",
+			certificate.Err)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("%w: %w", ErrUnreachable, context.Canceled)
 	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:

@@ -42,8 +42,10 @@ type Client struct {
 // Open reads the credentials and certificates and returns a client. It makes no call.
 func Open(c Config) (*Client, error) {
 	base, err := url.Parse(c.URL)
-	if err != nil || base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return nil, fmt.Errorf("%q cannot be UFM's address: write https://HOST or https://HOST:PORT; user and password go to the credentials file", redactURL(c.URL))
+	if err != nil || base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" ||
+		base.Fragment != "" {
+		return nil, fmt.Errorf("%q cannot be UFM's address: write https://HOST or https://HOST:PORT; user and "+
+			"password go to the credentials file", redactURL(c.URL))
 	}
 	user, password, err := readCredentials(c.Credentials)
 	if err != nil {
@@ -57,7 +59,8 @@ func Open(c Config) (*Client, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: UFM's CA holds no certificate; it must be PEM", c.CA)
 	}
-	return &Client{base: base, user: user, password: password, pause: firstPause, answerMax: answerMax, http: client}, nil
+	return &Client{base: base, user: user, password: password, pause: firstPause, answerMax: answerMax, http: client},
+		nil
 }
 
 // retry repeats a call while UFM is unreachable and the context's deadline permits another

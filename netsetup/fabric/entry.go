@@ -54,7 +54,8 @@ func parseEntry(text []byte) (Entry, error) {
 	guid, err := parseGUID(f.GUID)
 	_, err2 := fmt.Sscanf(f.PKey, "0x%04X", &e.PKey)
 	e = Entry{f.Op, e.PKey, guid, f.Seq, time.Unix(f.Time, 0)}
-	if err != nil || err2 != nil || f.Op != Add && f.Op != Remove || checkCall(e.PKey, nil) != nil || !bytes.Equal(e.marshal(), text) {
+	if err != nil || err2 != nil || f.Op != Add && f.Op != Remove || checkCall(e.PKey, nil) != nil ||
+		!bytes.Equal(e.marshal(), text) {
 		return e, errors.New("not an entry")
 	}
 	return e, nil

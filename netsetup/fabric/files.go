@@ -25,7 +25,8 @@ func readCredentials(path string) (user, password string, err error) {
 		return "", "", fmt.Errorf("UFM's credentials: %w", err)
 	}
 	user, password, ok := strings.Cut(strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), ":")
-	if !ok || user == "" || password == "" || len(text) == credentialsMax || strings.ContainsAny(user+password, "\r\n\x00") {
+	if !ok || user == "" || password == "" || len(text) == credentialsMax ||
+		strings.ContainsAny(user+password, "\r\n\x00") {
 		return "", "", fmt.Errorf("UFM's credentials: %s must hold one line, user:password", path)
 	}
 	return user, password, nil
@@ -50,7 +51,8 @@ func readSecret(path string) (string, error) {
 		return "", err
 	}
 	if st.Mode&0o077 != 0 {
-		return "", fmt.Errorf("%s: others can read it (mode %04o); run: chmod 600 %s, and change the password", path, st.Mode&0o7777, path)
+		return "", fmt.Errorf("%s: others can read it (mode %04o); run: chmod 600 %s, and change the password", path,
+			st.Mode&0o7777, path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, credentialsMax))
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 )
 
 // doRequest sends one request and returns at most most bytes of the answer.
-func (c *Client) doRequest(ctx context.Context, method, url string, payload []byte, most int64) (status int, answer []byte, err error) {
+func (c *Client) doRequest(ctx context.Context, method, url string, payload []byte, most int64) (status int,
+	answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(payload))
 	if err != nil {
 		return 0, nil, err

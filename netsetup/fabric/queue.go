@@ -125,7 +125,8 @@ func (q *Queue) Replay(ctx context.Context, c *Client) (int, error) {
 		}
 		entries = entries[n:]
 		if errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
-			problems = append(problems, fmt.Errorf("UFM's queue: %d calls are still queued in %s", n+len(entries), q.dir))
+			problems = append(problems, fmt.Errorf("UFM's queue: %d calls are still queued in %s", n+len(entries),
+				q.dir))
 			break
 		}
 	}
@@ -146,7 +147,8 @@ func (q *Queue) ListEntries(ctx context.Context) ([]Entry, error) {
 }
 
 func (q *Queue) damagedError(name string) error {
-	return fmt.Errorf("UFM's queue: %s is damaged; compare the partition of that GUID in UFM, then remove the file", filepath.Join(q.dir, name))
+	return fmt.Errorf("UFM's queue: %s is damaged; compare the partition of that GUID in UFM, then remove the file",
+		filepath.Join(q.dir, name))
 }
 
 // setAsideDamaged reads the entries and renames those that are damaged: they stay and are

@@ -58,7 +58,8 @@ func ListDevices(cfg *config.Config, inv *inventory.Inventory) ([]Device, error)
 			continue
 		}
 		if other := owner[rail.Policy]; other != nil {
-			return nil, fmt.Errorf("%s:%d: rail %q has the policy of rail %q, so Slurm would count its VFs twice; give it a policy of its own, or take gres from one of them",
+			return nil, fmt.Errorf("%s:%d: rail %q has the policy of rail %q, so Slurm would count its VFs twice; "+
+				"give it a policy of its own, or take gres from one of them",
 				cfg.Path, rail.Line, rail.Name, other.Name)
 		}
 		owner[rail.Policy] = rail
@@ -76,7 +77,8 @@ func checkComplete(cfg *config.Config, inv *inventory.Inventory) error {
 	errs := []error{err}
 	for _, c := range cards {
 		if len(c.PF.VFs) != len(c.VFs) {
-			errs = append(errs, fmt.Errorf("%s has %d VFs and should have %d; run `gojail vf apply` first", c.PF, len(c.PF.VFs), len(c.VFs)))
+			errs = append(errs, fmt.Errorf("%s has %d VFs and should have %d; run `gojail vf apply` first", c.PF,
+				len(c.PF.VFs), len(c.VFs)))
 		}
 	}
 	return errors.Join(errs...)
@@ -91,9 +93,12 @@ func FindGiven(nics string, devices []Device) (given []Device, err error) {
 	}
 	for word := range strings.SplitSeq(nics, ",") {
 		digits := word[strings.LastIndex(word, "_")+1:]
-		i := slices.IndexFunc(devices, func(d Device) bool { return d.Name == "nic" && strconv.Itoa(d.Index) == digits })
+		i := slices.IndexFunc(devices,
+			func(d Device) bool { return d.Name == "nic" && strconv.Itoa(d.Index) == digits })
 		if i < 0 {
-			return nil, fmt.Errorf("the job was allocated the NICs %.100q, but this node has no %q; compare gres.conf with `gojail gres`", nics, word)
+			return nil,
+				fmt.Errorf("the job was allocated the NICs %.100q, but this node has no %q; compare gres.conf with "+
+					"`gojail gres`", nics, word)
 		}
 		given = append(given, devices[i])
 	}

@@ -15,7 +15,8 @@ import (
 // sortGPUs returns a node's GPUs in the order of their device files, which may differ from
 // that of the bus; GPUs without a file come first.
 func sortGPUs(inv *inventory.Inventory) []*inventory.GPU {
-	return slices.SortedStableFunc(slices.Values(inv.GPUs), func(a, b *inventory.GPU) int { return cmp.Compare(a.Minor, b.Minor) })
+	return slices.SortedStableFunc(slices.Values(inv.GPUs),
+		func(a, b *inventory.GPU) int { return cmp.Compare(a.Minor, b.Minor) })
 }
 
 // FindGivenGPUs returns the GPUs in a SLURM_STEP_GPUS or SLURM_JOB_GPUS, which is "0,3" with
@@ -33,7 +34,8 @@ func FindGivenGPUs(indexes string, inv *inventory.Inventory) (given []*inventory
 	for word := range strings.SplitSeq(indexes, ",") {
 		i, err := strconv.Atoi(word)
 		if err != nil || i < 0 || i >= len(all) {
-			return nil, fmt.Errorf("the job was allocated the GPUs %.100q, but this node has no GPU %.20q; compare gres.conf with `gojail gres`", indexes, word)
+			return nil, fmt.Errorf("the job was allocated the GPUs %.100q, but this node has no GPU %.20q; compare "+
+				"gres.conf with `gojail gres`", indexes, word)
 		}
 		given = append(given, all[i])
 	}

@@ -32,7 +32,8 @@ func FormatLines(cfg *config.Config, inv *inventory.Inventory, node string) (gre
 			names = append(names, g.name)
 		}
 	}
-	slurmConf = fmt.Sprintf("GresTypes=%s\nNodeName=%s Gres=%s\n", strings.Join(names, ","), node, formatCounts(countGroups(groups)))
+	slurmConf = fmt.Sprintf("GresTypes=%s\nNodeName=%s Gres=%s\n", strings.Join(names, ","), node,
+		formatCounts(countGroups(groups)))
 	return gresConf + notes, slurmConf, nil
 }
 
@@ -44,7 +45,8 @@ func listGroups(cfg *config.Config, inv *inventory.Inventory) (groups []group, n
 	}
 	groups, notes = groupGPUs(inv)
 	for _, d := range devices {
-		groups = addDevice(groups, group{d.Name, d.Type, inv.ListCores(d.VF.CPUs), d.pathPrefix(deviceDirectory), []int{d.Index}})
+		groups = addDevice(groups, group{d.Name, d.Type, inv.ListCores(d.VF.CPUs), d.pathPrefix(deviceDirectory),
+			[]int{d.Index}})
 	}
 	return groups, notes, nil
 }
@@ -89,7 +91,8 @@ func groupGPUs(inv *inventory.Inventory) (groups []group, notes string) {
 			notes += "# GPU " + g.PCI + " has no /dev/nvidiaN: its driver is not loaded, or it is not NVIDIA's\n"
 			continue
 		}
-		groups = addDevice(groups, group{"gpu", formatType(g.Model), inv.ListCores(g.CPUs), deviceDirectory + "/nvidia", []int{g.Minor}})
+		groups = addDevice(groups, group{"gpu", formatType(g.Model), inv.ListCores(g.CPUs), deviceDirectory + "/nvidia",
+			[]int{g.Minor}})
 	}
 	return groups, notes
 }

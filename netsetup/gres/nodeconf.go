@@ -111,9 +111,11 @@ func (c NodeConf) Compare(known NodeConf) (lines []string) {
 		switch has, knows := own[typed], theirs[typed]; {
 		case !names[name] || has == knows:
 		case has < knows:
-			lines = append(lines, fmt.Sprintf("has %d of %s, slurmctld expects %d and makes the node INVAL", has, typed, knows))
+			lines = append(lines, fmt.Sprintf("has %d of %s, slurmctld expects %d and makes the node INVAL", has, typed,
+				knows))
 		default:
-			lines = append(lines, fmt.Sprintf("has %d of %s, slurmctld knows of %d; the others are not used", has, typed, knows))
+			lines = append(lines, fmt.Sprintf("has %d of %s, slurmctld knows of %d; the others are not used", has,
+				typed, knows))
 		}
 	}
 	for _, feature := range c.features {

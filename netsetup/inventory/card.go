@@ -19,7 +19,8 @@ const (
 
 // Interface is a function's network interface.
 type Interface struct {
-	Names []string `json:"names"`         // empty without a driver, and if the interface is in another network namespace
+	// empty without a driver, and if the interface is in another network namespace
+	Names []string `json:"names"`
 	Link  string   `json:"link"`          // Ethernet, InfiniBand, or "" if unknown
 	MTU   int      `json:"mtu,omitempty"` // bytes
 	MAC   string   `json:"mac,omitempty"` // as ip(8) shows it: 20 bytes on InfiniBand

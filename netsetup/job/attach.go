@@ -19,12 +19,13 @@ import (
 
 // Request is a job's request for networks, with what Slurm allocated.
 type Request struct {
-	Job       string // the job's number
-	Jail      string // value of --jail
-	Label     string // value of --jail-net
-	Holder    int    // process whose network namespace and /dev are the job's
-	NICs      string // numbers of the NICs that Slurm allocated
-	NoNICs    bool   // they are not known: no step of the job has begun, and not even its Prolog is told them (gres_nic.c of Slurm)
+	Job    string // the job's number
+	Jail   string // value of --jail
+	Label  string // value of --jail-net
+	Holder int    // process whose network namespace and /dev are the job's
+	NICs   string // numbers of the NICs that Slurm allocated
+	// they are not known: no step of the job has begun, and not even its Prolog is told them (gres_nic.c of Slurm)
+	NoNICs    bool
 	GPUs      string // numbers of the GPUs that Slurm allocated
 	GresTypes string // GresTypes of slurm.conf; without "nic", NICs would come from a variable that a user can set
 	Env       string // path of the file for the variables of the job's tasks
@@ -37,7 +38,8 @@ func (n Node) Attach(ctx context.Context, r Request) error {
 	site, end, err := n.openSite()
 	defer end()
 	if site.Host >= 0 && errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("this node has no %s, hence no rails; leave the option out, or ask your administrator", n.Config)
+		err = fmt.Errorf("this node has no %s, hence no rails; leave the option out, or ask your administrator",
+			n.Config)
 	}
 	if err != nil {
 		return fmt.Errorf("--jail-net=%s: %w", r.Label, err)
@@ -82,9 +84,12 @@ func (n Node) addGres(job *attach.Job, r Request, cfg *config.Config) error {
 		switch name {
 		case "nic":
 			if r.NoNICs {
-				return fmt.Errorf("which NICs job %[1]s has, Slurm tells its steps alone, and none has begun on this node; "+
-					"start one here, and connect again: "+
-					"srun --jobid=%[1]s --overlap -N1 -n1 -w %[2]s --jail=%[3]s --jail-net=%[4]s true", r.Job, n.Name, r.Jail, r.Label)
+				return fmt.Errorf(
+					"which NICs job %[1]s has, Slurm tells its steps alone, and none has begun on this node; "+
+						"start one here, and connect again: "+
+						"srun --jobid=%[1]s --overlap -N1 -n1 -w %[2]s --jail=%[3]s --jail-net=%[4]s true", r.Job,
+					n.Name,
+					r.Jail, r.Label)
 			}
 			job.Devices = []string{}
 			devices, err := gres.ListDevices(cfg, inv)

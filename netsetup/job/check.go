@@ -134,7 +134,8 @@ func (r *Result) reportPeers(e *endpoint, step *Step) {
 	if len(silent) == 0 {
 		return
 	}
-	r.addProblem(fmt.Sprintf("%d/%d", r.Peers-len(silent), r.Peers), "no answer to %s from %s", e.own.Addr(), strings.Join(silent, ","))
+	r.addProblem(fmt.Sprintf("%d/%d", r.Peers-len(silent), r.Peers), "no answer to %s from %s", e.own.Addr(),
+		strings.Join(silent, ","))
 	if len(silent) > len(r.Silent) {
 		r.Silent = silent
 	}

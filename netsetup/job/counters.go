@@ -28,8 +28,10 @@ const portWord = 4
 
 // The counters that are read.
 var (
-	interfaceCounters = []string{"rx_bytes", "tx_bytes", "rx_packets", "tx_packets", "rx_dropped", "tx_dropped", "rx_errors", "tx_errors"}
-	portCounters      = []string{"port_rcv_data", "port_xmit_data", "port_rcv_packets", "port_xmit_packets", "port_xmit_wait"}
+	interfaceCounters = []string{"rx_bytes", "tx_bytes", "rx_packets", "tx_packets", "rx_dropped", "tx_dropped",
+		"rx_errors", "tx_errors"}
+	portCounters = []string{"port_rcv_data", "port_xmit_data", "port_rcv_packets", "port_xmit_packets",
+		"port_xmit_wait"}
 )
 
 // readCounters reads the counters of a job's rails, by rail, from a sysfs of the job's network namespace.

@@ -8,7 +8,9 @@
 //	attach.go   Node.Attach: attaches the rails and devices that Slurm allocated
 //	show.go     the RDMA devices in the job's /dev
 //	release.go  Node.Release and Node.Sweep
-//	counters.go the counters of the job's VFs; note.go what they were at its start; use.go what it is told of at its end
+//	counters.go the counters of the job's VFs
+//	note.go     what they were at the start of the job
+//	use.go      the difference, which the end of the job reports
 //
 // Inside the job any user may list its network and check which hosts answer, without root,
 // a configuration, a state directory or a server:

@@ -28,7 +28,8 @@ func probeGateway(ctx context.Context, index int, own, gateway netip.Addr) error
 	if gateway.IsLinkLocalUnicast() {
 		gateway = gateway.WithZone(fmt.Sprint(index))
 	}
-	conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(own, 0)), net.UDPAddrFromAddrPort(netip.AddrPortFrom(gateway, discardPort)))
+	conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(own, 0)),
+		net.UDPAddrFromAddrPort(netip.AddrPortFrom(gateway, discardPort)))
 	if err != nil {
 		return fmt.Errorf("ask the gateway %s: %w", gateway, err)
 	}

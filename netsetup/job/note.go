@@ -19,8 +19,8 @@ type note struct {
 	Counters
 }
 
-// noteCounters writes the counters of the job's VFs, by PCI address, to a file. VFs that the file has keep theirs: the job's
-// network was attached before.
+// noteCounters writes the counters of the job's VFs, by PCI address, to a file. VFs that the file has keep theirs: the
+// job's network was attached before.
 func noteCounters(path string, namespace *os.File, rails []attach.RailNet) error {
 	noted, err := readNotes(path)
 	if err != nil {
@@ -47,8 +47,8 @@ func readNotes(path string) (map[string]note, error) {
 	return noted, nil
 }
 
-// ReadCounters returns how far the counters of a job's rails have come since noteCounters wrote the file, by rail. What is not
-// known of the start of the job is missing: without it the counters would have the bytes of the jobs before.
+// ReadCounters returns how far the counters of a job's rails have come since noteCounters wrote the file, by rail. What
+// is not known of the start of the job is missing: without it the counters would have the bytes of the jobs before.
 func ReadCounters(path string, namespace *os.File, rails []attach.RailNet) (map[string]Counters, error) {
 	noted, err := readNotes(path)
 	if err != nil {
@@ -64,7 +64,8 @@ func ReadCounters(path string, namespace *os.File, rails []attach.RailNet) (map[
 		case known && isNoted:
 			own[rails[i].Rail] = c.since(begin.Counters)
 		case known:
-			errs = append(errs, fmt.Errorf("rail %s: the counters of %s at the start of the job are unknown", rails[i].Rail, rails[i].PCI))
+			errs = append(errs, fmt.Errorf("rail %s: the counters of %s at the start of the job are unknown",
+				rails[i].Rail, rails[i].PCI))
 		}
 	}
 	return own, errors.Join(errs...)

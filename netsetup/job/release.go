@@ -11,8 +11,8 @@ import (
 	"github.com/gojail/gojail/netsetup/attach"
 )
 
-// HasNetwork reports whether the state directory has anything of the job's network: a record of it, or a VF that could not be
-// restored.
+// HasNetwork reports whether the state directory has anything of the job's network: a record of it, or a VF that could
+// not be restored.
 func HasNetwork(state, job string) bool { return attach.HasAnything(attach.StateDir(state), job) }
 
 // Release takes back a job's VFs. What it cannot release now, Sweep releases later.

@@ -61,7 +61,8 @@ func checkDirectory(dir int) error {
 		return err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR || fs.Type != unix.TMPFS_MAGIC || st.Uid != 0 || st.Mode&0o022 != 0 {
-		return errors.New("/dev/infiniband of the jail is not the tmpfs that was mounted there: it was replaced in the jail's root; run: gojail reload")
+		return errors.New("/dev/infiniband of the jail is not the tmpfs that was mounted there: it was replaced in " +
+			"the jail's root; run: gojail reload")
 	}
 	return nil
 }

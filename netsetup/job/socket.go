@@ -49,7 +49,9 @@ func openEndpoint(r *Rail, own netip.Prefix, port int, nodes int) (*endpoint, er
 	conn, err := listen.ListenPacket(context.Background(), network, fmt.Sprintf("%s:%d", any, port))
 	if err != nil {
 		e.close()
-		return nil, fmt.Errorf("listen on %s at UDP port %d: %w; check whether another gojail net check of this step runs", r.Interface, port, err)
+		return nil,
+			fmt.Errorf("listen on %s at UDP port %d: %w; check whether another gojail net check of this step runs",
+				r.Interface, port, err)
 	}
 	e.hear = conn.(*net.UDPConn)
 	return e, nil

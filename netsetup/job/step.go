@@ -25,7 +25,8 @@ func ReadStep(get func(string) string) (Step, error) {
 	node, err1 := strconv.Atoi(get("SLURM_NODEID"))
 	local, err2 := strconv.Atoi(get("SLURM_LOCALID"))
 	if s.Job == "" || s.ID == "" || list == "" || err1 != nil || err2 != nil {
-		return s, fmt.Errorf("this is not a Slurm step, so the job's other nodes are not asked; start it with: srun --ntasks-per-node=1 gojail net check")
+		return s, fmt.Errorf("this is not a Slurm step, so the job's other nodes are not asked; start it with: srun " +
+			"--ntasks-per-node=1 gojail net check")
 	}
 	nodes, err := hostlist.Parse(list)
 	if err != nil {

@@ -25,8 +25,8 @@ func (t traffic) String() string {
 	return text
 }
 
-// DescribeUse returns what the job's rails carried since noteCounters wrote the file, as fields of the journal's line about the end of
-// a job. It returns an error unless that is known of all of them.
+// DescribeUse returns what the job's rails carried since noteCounters wrote the file, as fields of the journal's line
+// about the end of a job. It returns an error unless that is known of all of them.
 func DescribeUse(state, job, path string, namespace *os.File) (string, error) {
 	sum, err := readUse(state, job, path, namespace)
 	return sum.String(), err

@@ -64,7 +64,8 @@ func ReadView(get func(string) string, sys string) (*View, error) {
 	v := &View{Rails: []Rail{}}
 	for _, name := range splitFields(get("GOJAIL_NET_RAILS")) {
 		variable := "GOJAIL_NET_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_"
-		r := Rail{Rail: name, Interface: get(variable + "IFNAME"), PCI: get(variable + "PCI"), device: get(variable + "RDMA")}
+		r := Rail{Rail: name, Interface: get(variable + "IFNAME"), PCI: get(variable + "PCI"),
+			device: get(variable + "RDMA")}
 		for _, text := range splitFields(get(variable + "ADDRESS")) {
 			text, _, _ = strings.Cut(text, "/")
 			if a, err := netip.ParseAddr(text); err == nil {
@@ -157,7 +158,8 @@ func (r *Rail) readAddresses(l netlink.Link) error {
 // readGateways reads the next hops of the interface's default routes in all tables.
 func (r *Rail) readGateways() error {
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		routes, err := netlink.RouteListFiltered(family, &netlink.Route{LinkIndex: r.index}, netlink.RT_FILTER_OIF|netlink.RT_FILTER_TABLE)
+		routes, err := netlink.RouteListFiltered(family, &netlink.Route{LinkIndex: r.index},
+			netlink.RT_FILTER_OIF|netlink.RT_FILTER_TABLE)
 		if err != nil {
 			return fmt.Errorf("list the routes of %s: %w", r.Interface, err)
 		}

@@ -18,7 +18,8 @@ func (n *Namespace) AddAddress(index int, address netip.Prefix) error {
 	if address.Addr().Is6() {
 		a.Flags = unix.IFA_F_NODAD
 	}
-	return explainError(n.handle.AddrReplace(linkAt(index), a), "give network interface %d the address %s", index, address)
+	return explainError(n.handle.AddrReplace(linkAt(index), a), "give network interface %d the address %s", index,
+		address)
 }
 
 // ListAddresses returns the addresses of a link, including those that the kernel assigned

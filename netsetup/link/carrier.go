@@ -25,7 +25,8 @@ func (e *NoCarrierError) Error() string {
 	for i, l := range e.Links {
 		names[i] = l.String()
 	}
-	return fmt.Sprintf("wait for the carrier of %s: no carrier: %v; check the cable, the switch port, the PF's link and, on InfiniBand, the subnet manager", strings.Join(names, ", "), e.Err)
+	return fmt.Sprintf("wait for the carrier of %s: no carrier: %v; check the cable, the switch port, the PF's link "+
+		"and, on InfiniBand, the subnet manager", strings.Join(names, ", "), e.Err)
 }
 
 func (e *NoCarrierError) Unwrap() error { return e.Err }

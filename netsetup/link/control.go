@@ -70,7 +70,8 @@ func RemoveControl(host *Namespace, c Control) error {
 	for _, address := range c.Addresses {
 		err := host.handle.NeighDel(c.buildProxy(address))
 		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) {
-			errs = append(errs, explainError(err, "remove the control link %s: remove the proxy entry of %s", c.Name, address))
+			errs = append(errs, explainError(err, "remove the control link %s: remove the proxy entry of %s", c.Name,
+				address))
 		}
 	}
 	l, err := host.FindByName(c.Name)
@@ -99,14 +100,16 @@ func (c Control) checkForwarding(host *Namespace) error {
 	for _, address := range c.Addresses {
 		name, do := "ipv4/conf/"+nic.Name+"/forwarding", "net.ipv4.ip_forward=1"
 		if address.Is6() {
-			name, do = "ipv6/conf/all/forwarding", "net.ipv6.conf.all.forwarding=1, and accept_ra=2 where the node needs router advertisements,"
+			name, do = "ipv6/conf/all/forwarding",
+				"net.ipv6.conf.all.forwarding=1, and accept_ra=2 where the node needs router advertisements,"
 		}
 		value, err := host.ReadSysctl(c.Proc, name)
 		if err != nil {
 			return fmt.Errorf("create the control link %s: %w", c.Name, err)
 		}
 		if value == "0" {
-			return fmt.Errorf("create the control link %s for %s: %w: /proc/sys/net/%s is 0; set %s in /etc/sysctl.d", c.Name, address, errForwarding, name, do)
+			return fmt.Errorf("create the control link %s for %s: %w: /proc/sys/net/%s is 0; set %s in /etc/sysctl.d",
+				c.Name, address, errForwarding, name, do)
 		}
 	}
 	return nil
@@ -122,7 +125,8 @@ func (c Control) makePair(host, job *Namespace) (hostEnd, jobEnd Link, err error
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.HardwareAddr, attrs.MTU = c.Name, hostMAC, mtu
 	err = host.handle.LinkAdd(&netlink.Veth{
-		LinkAttrs: attrs, PeerName: c.JobName, PeerHardwareAddr: deriveJobMAC(c.Addresses), PeerNamespace: netlink.NsFd(job.fd),
+		LinkAttrs: attrs, PeerName: c.JobName, PeerHardwareAddr: deriveJobMAC(c.Addresses),
+		PeerNamespace: netlink.NsFd(job.fd),
 	})
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return hostEnd, jobEnd, explainError(err, "add a veth pair")
@@ -130,8 +134,10 @@ func (c Control) makePair(host, job *Namespace) (hostEnd, jobEnd Link, err error
 	exists := err != nil
 	hostEnd, err1 := host.FindByName(c.Name)
 	jobEnd, err2 := job.FindByName(c.JobName)
-	if exists && (err1 != nil || err2 != nil || hostEnd.peer != jobEnd.Index || jobEnd.peer != hostEnd.Index || hostEnd.Kind != "veth") {
-		return hostEnd, jobEnd, fmt.Errorf("%w: %s on the node or %s in the job is another link; run: gojail sweep", ErrNameTaken, c.Name, c.JobName)
+	if exists && (err1 != nil || err2 != nil || hostEnd.peer != jobEnd.Index || jobEnd.peer != hostEnd.Index ||
+		hostEnd.Kind != "veth") {
+		return hostEnd, jobEnd, fmt.Errorf("%w: %s on the node or %s in the job is another link; run: gojail sweep",
+			ErrNameTaken, c.Name, c.JobName)
 	}
 	return hostEnd, jobEnd, errors.Join(err1, err2, host.SetUp(hostEnd.Index), job.SetUp(jobEnd.Index))
 }
@@ -218,9 +224,11 @@ func (n *Namespace) findSource(index int, like netip.Addr) (netip.Addr, error) {
 }
 
 func buildNeighbour(index int, address netip.Addr, mac net.HardwareAddr) *netlink.Neigh {
-	return &netlink.Neigh{LinkIndex: index, Family: familyOf(address), State: unix.NUD_PERMANENT, IP: address.AsSlice(), HardwareAddr: mac}
+	return &netlink.Neigh{LinkIndex: index, Family: familyOf(address), State: unix.NUD_PERMANENT, IP: address.AsSlice(),
+		HardwareAddr: mac}
 }
 
 func (c Control) buildProxy(address netip.Addr) *netlink.Neigh {
-	return &netlink.Neigh{LinkIndex: c.Interface, Family: familyOf(address), Flags: unix.NTF_PROXY, IP: address.AsSlice()}
+	return &netlink.Neigh{LinkIndex: c.Interface, Family: familyOf(address), Flags: unix.NTF_PROXY,
+		IP: address.AsSlice()}
 }

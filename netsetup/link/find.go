@@ -15,10 +15,11 @@ import (
 
 // Link is a network interface as seen in its namespace.
 type Link struct {
-	Index     int
-	Name      string
-	AltNames  []string
-	PCI       string // address of its PCI device, "0000:86:00.2"; "" for virtual links (IFLA_PARENT_DEV_NAME, Linux 5.14)
+	Index    int
+	Name     string
+	AltNames []string
+	// address of its PCI device, "0000:86:00.2"; "" for virtual links (IFLA_PARENT_DEV_NAME, Linux 5.14)
+	PCI       string
 	Kind      string // "veth", "macvlan", ...; "device" for hardware
 	Type      uint16 // ARPHRD_ETHER 1, ARPHRD_INFINIBAND 32
 	MAC       net.HardwareAddr
@@ -66,7 +67,8 @@ func (n *Namespace) FindByPCI(address string) (Link, error) {
 			return l, nil
 		}
 	}
-	return Link{}, fmt.Errorf("find the network interface of PCI device %s: %w: it is in another network namespace or has no driver, or the kernel is older than Linux 5.14", address, ErrNotFound)
+	return Link{}, fmt.Errorf("find the network interface of PCI device %s: %w: it is in another network namespace "+
+		"or has no driver, or the kernel is older than Linux 5.14", address, ErrNotFound)
 }
 
 // FindByName returns the link with this name or alternative name.

@@ -100,7 +100,8 @@ func (n *Namespace) sendMove(index int, to *Namespace, name string) error {
 // to, or equal the new name. It fails with ErrNameTaken if the new name is taken.
 func findConflictingAltNames(l Link, to *Namespace, name string) ([]string, error) {
 	if other, err := to.FindByName(name); err == nil {
-		return nil, fmt.Errorf("%w by %s in the target namespace; run gojail sweep, or rename that interface", ErrNameTaken, other)
+		return nil, fmt.Errorf("%w by %s in the target namespace; run gojail sweep, or rename that interface",
+			ErrNameTaken, other)
 	} else if !errors.Is(err, ErrNotFound) {
 		return nil, err
 	}

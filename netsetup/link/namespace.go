@@ -104,7 +104,8 @@ func (n *Namespace) MountSysfs() (int, error) {
 		if err := unix.FsconfigCreate(context); err != nil {
 			return err
 		}
-		root, err = unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+		root, err = unix.Fsmount(context, unix.FSMOUNT_CLOEXEC,
+			unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 		return err
 	})
 	if err != nil {

@@ -57,9 +57,11 @@ func (n *Namespace) ReadRDMAMode() (mode string, err error) {
 // ErrRDMABusy if any other network namespace exists, such as that of a service with
 // PrivateNetwork=.
 func (n *Namespace) SetRDMAMode(mode string) error {
-	err := n.withRDMA("set the RDMA mode to "+mode, func(h *netlink.Handle) error { return h.RdmaSystemSetNetnsMode(mode) })
+	err := n.withRDMA("set the RDMA mode to "+mode,
+		func(h *netlink.Handle) error { return h.RdmaSystemSetNetnsMode(mode) })
 	if errors.Is(err, unix.EBUSY) {
-		return fmt.Errorf("set the RDMA mode to %s: %w; set netns_mode of ib_core in /etc/modprobe.d, update the initramfs and reboot", mode, ErrRDMABusy)
+		return fmt.Errorf("set the RDMA mode to %s: %w; set netns_mode of ib_core in /etc/modprobe.d, update the "+
+			"initramfs and reboot", mode, ErrRDMABusy)
 	}
 	return err
 }

@@ -31,11 +31,13 @@ func FindRDMA(sys, pci string) (string, error) {
 	}
 	switch len(entries) {
 	case 0:
-		return "", fmt.Errorf("find the RDMA device of PCI device %s: %w: it is in another network namespace, or its driver does not support RDMA", pci, ErrNotFound)
+		return "", fmt.Errorf("find the RDMA device of PCI device %s: %w: it is in another network namespace, or its "+
+			"driver does not support RDMA", pci, ErrNotFound)
 	case 1:
 		return entries[0].Name(), nil
 	}
-	return "", fmt.Errorf("find the RDMA device of PCI device %s: %d of them in %s, expected one", pci, len(entries), dir)
+	return "", fmt.Errorf("find the RDMA device of PCI device %s: %d of them in %s, expected one", pci, len(entries),
+		dir)
 }
 
 // ListRDMAFiles returns the device nodes of an RDMA device: uverbsN, umadN and issmN, and
@@ -62,7 +64,10 @@ func ListRDMAFiles(sys, device string) ([]CharDevice, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("find the files of RDMA device %s: %w: load ib_uverbs (modprobe), or the device was removed meanwhile", device, ErrNotFound)
+		return nil,
+			fmt.Errorf(
+				"find the files of RDMA device %s: %w: load ib_uverbs (modprobe), or the device was removed meanwhile",
+				device, ErrNotFound)
 	}
 	manager, err := readCharDevice(filepath.Join(sys, "class/misc/rdma_cm"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -92,7 +92,8 @@ func (n *Namespace) FindDefaultLink(ipv6 bool) (Link, error) {
 		}
 	}
 	if best.LinkIndex == 0 {
-		return Link{}, fmt.Errorf("find the default route: %w: table main has none; name the interface in network.toml", ErrNotFound)
+		return Link{}, fmt.Errorf("find the default route: %w: table main has none; name the interface in network.toml",
+			ErrNotFound)
 	}
 	return n.FindByIndex(best.LinkIndex)
 }

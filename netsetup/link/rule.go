@@ -34,7 +34,8 @@ func (n *Namespace) AddRule(r Rule) error {
 
 func (r Rule) buildMessage() *netlink.Rule {
 	m := netlink.NewRule()
-	m.Family, m.Src, m.Table, m.Priority, m.Protocol = familyOf(r.From), toIPNet(toHostPrefix(r.From)), r.Table, r.Priority, routeProtocol
+	m.Family, m.Src, m.Table, m.Priority, m.Protocol = familyOf(r.From), toIPNet(toHostPrefix(r.From)), r.Table,
+		r.Priority, routeProtocol
 	return m
 }
 

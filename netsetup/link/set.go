@@ -55,7 +55,8 @@ func (n *Namespace) SetProperties(index int, p Properties) error {
 		req.AddData(nl.NewRtAttr(unix.IFLA_TXQLEN, nl.Uint32Attr(uint32(p.TxQueue))))
 	}
 	_, err := req.Execute(unix.NETLINK_ROUTE, 0)
-	return explainError(err, "set MAC %v, MTU %d, queue %d of network interface %d (zero: unchanged)", p.MAC, p.MTU, p.TxQueue, index)
+	return explainError(err, "set MAC %v, MTU %d, queue %d of network interface %d (zero: unchanged)", p.MAC, p.MTU,
+		p.TxQueue, index)
 }
 
 // deleteLink deletes a virtual link; a missing one is no error. Links of hardware cannot be

@@ -82,7 +82,8 @@ func ReadVF(ns *Namespace, pf, vf int) (VFKnobs, error) {
 			}
 		}
 	}
-	return VFKnobs{}, fmt.Errorf("read VF %d of network interface %d: %w: the PF has no such VF; see sriov_numvfs", vf, pf, ErrNotFound)
+	return VFKnobs{}, fmt.Errorf("read VF %d of network interface %d: %w: the PF has no such VF; see sriov_numvfs", vf,
+		pf, ErrNotFound)
 }
 
 // findVF returns the properties of a VF from an IFLA_VFINFO_LIST.

@@ -28,7 +28,8 @@ func SetVF(ns *Namespace, pf, vf int, want VFKnobs) error {
 		return err
 	}
 	if want.MAC != nil && have.MAC == nil {
-		return fmt.Errorf("VF %d of network interface %d: set the MAC: %w: an InfiniBand VF has GUIDs instead", vf, pf, unix.EOPNOTSUPP)
+		return fmt.Errorf("VF %d of network interface %d: set the MAC: %w: an InfiniBand VF has GUIDs instead", vf, pf,
+			unix.EOPNOTSUPP)
 	}
 	var changed []knob
 	for _, k := range knobs {

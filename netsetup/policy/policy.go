@@ -44,7 +44,8 @@ func FindCards(cfg *config.Config, inv *inventory.Inventory) (cards []Card, warn
 		if len(card.Policies) == 0 {
 			continue
 		}
-		slices.SortStableFunc(card.Policies, func(a, b *config.Policy) int { return cmp.Compare(a.Priority, b.Priority) })
+		slices.SortStableFunc(card.Policies,
+			func(a, b *config.Policy) int { return cmp.Compare(a.Priority, b.Priority) })
 		errs = append(errs, card.assignVFs()...)
 		cards = append(cards, card)
 	}
@@ -52,7 +53,8 @@ func FindCards(cfg *config.Config, inv *inventory.Inventory) (cards []Card, warn
 		if !appliesTo(p, cfg.Node) || matched[p] {
 			continue
 		}
-		text := fmt.Sprintf("%s matches no network card of %s: it selects %s, but %s", DescribePolicy(cfg, p), cfg.Node, describeSelector(p.NIC), describeCards(inv))
+		text := fmt.Sprintf("%s matches no network card of %s: it selects %s, but %s", DescribePolicy(cfg, p), cfg.Node,
+			describeSelector(p.NIC), describeCards(inv))
 		if p.Nodes.Len() > 0 {
 			errs = append(errs, errors.New(text))
 		} else {
@@ -171,7 +173,8 @@ func (c *Card) assignVFs() (errs []error) {
 				c.VFs[i] = p
 			case owner.Priority == p.Priority && !clash[owner]:
 				clash[owner] = true
-				errs = append(errs, fmt.Errorf("policies %q (line %d) and %q (line %d) both have VF %d of %s, with priority %d; give them ranges such as %s#0-3, or different priorities",
+				errs = append(errs, fmt.Errorf("policies %q (line %d) and %q (line %d) both have VF %d of %s, with "+
+					"priority %d; give them ranges such as %s#0-3, or different priorities",
 					owner.Name, owner.Line, p.Name, p.Line, i, c.PF, p.Priority, c.PF))
 			}
 		}
@@ -181,7 +184,8 @@ func (c *Card) assignVFs() (errs []error) {
 
 // ListEffective returns the policies that have VFs of the card, by priority.
 func (c *Card) ListEffective() []*config.Policy {
-	return slices.DeleteFunc(slices.Clone(c.Policies), func(p *config.Policy) bool { return !slices.Contains(c.VFs, p) })
+	return slices.DeleteFunc(slices.Clone(c.Policies),
+		func(p *config.Policy) bool { return !slices.Contains(c.VFs, p) })
 }
 
 // FindRailVFs returns the VFs of each rail, in the order of their PFs' addresses and their

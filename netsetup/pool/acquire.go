@@ -18,7 +18,8 @@ func (s *shared) Acquire(ctx context.Context, c Claim) (netip.Addr, error) {
 	if err := s.checkClaim(c); err != nil {
 		return netip.Addr{}, err
 	}
-	return runLocked(ctx, s, "lease an address for "+c.Owner.String(), func() (netip.Addr, error) { return s.acquireLocked(ctx, c) })
+	return runLocked(ctx, s, "lease an address for "+c.Owner.String(),
+		func() (netip.Addr, error) { return s.acquireLocked(ctx, c) })
 }
 
 // checkClaim rejects a claim of another node, and one with parts that cannot be in a file
@@ -167,7 +168,8 @@ func (s *shared) findFree(ctx context.Context, start netip.Addr) (netip.Addr, er
 			}
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("%w of %d; wait for jobs to end, or widen the pool in network.toml", errFull, s.usable.size)
+	return netip.Addr{}, fmt.Errorf("%w of %d; wait for jobs to end, or widen the pool in network.toml", errFull,
+		s.usable.size)
 }
 
 // findGapOrMarkFull returns a gap in a block, or marks the block as full. The mark is made

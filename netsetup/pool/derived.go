@@ -25,7 +25,8 @@ func newDerived(p *config.Pool, addresses usable, node string) (Pool, error) {
 	d := &derived{name: p.Name, usable: addresses, node: node, perNode: p.PerNode}
 	place, ok := p.Nodes.Index(node)
 	if !ok {
-		return nil, fmt.Errorf("pool %s: node %s is not in its nodes (%s); add it at the end in network.toml", p.Name, node, p.Nodes)
+		return nil, fmt.Errorf("pool %s: node %s is not in its nodes (%s); add it at the end in network.toml", p.Name,
+			node, p.Nodes)
 	}
 	d.place = place
 	return d, nil
@@ -36,8 +37,10 @@ func (d *derived) Acquire(_ context.Context, c Claim) (netip.Addr, error) {
 		return netip.Addr{}, fmt.Errorf("pool %s: opened for node %s, not for %s", d.name, d.node, c.Node)
 	}
 	if c.Slot < 0 || c.Slot >= d.perNode {
-		return netip.Addr{}, fmt.Errorf("pool %s: %s has VF number %d, but per_node gives the numbers 0 to %d; raise per_node in network.toml",
-			d.name, c.Owner, c.Slot, d.perNode-1)
+		return netip.Addr{},
+			fmt.Errorf(
+				"pool %s: %s has VF number %d, but per_node gives the numbers 0 to %d; raise per_node in network.toml",
+				d.name, c.Owner, c.Slot, d.perNode-1)
 	}
 	addr, ok := d.usable.findNth(uint64(d.place)*uint64(d.perNode) + uint64(c.Slot))
 	if !ok {
@@ -48,8 +51,10 @@ func (d *derived) Acquire(_ context.Context, c Claim) (netip.Addr, error) {
 
 // ReportConflict fails, because there is no other address to give. It records nothing: the
 // probe of the next job detects the other machine again.
-func (d *derived) ReportConflict(_ context.Context, c Claim, addr netip.Addr, mac net.HardwareAddr) (netip.Addr, error) {
-	return netip.Addr{}, fmt.Errorf("pool %s: %w: %s has %s, which belongs to VF %s for %s; remove the address from that machine, or exclude it in network.toml",
+func (d *derived) ReportConflict(_ context.Context, c Claim, addr netip.Addr, mac net.HardwareAddr) (netip.Addr,
+	error) {
+	return netip.Addr{}, fmt.Errorf("pool %s: %w: %s has %s, which belongs to VF %s for %s; remove the address from "+
+		"that machine, or exclude it in network.toml",
 		d.name, ErrConflict, mac, addr, c.VF, c.Owner)
 }
 

@@ -58,7 +58,10 @@ func ReleaseNode(ctx context.Context, p *config.Pool, cluster, gone, node string
 		return nil, nil
 	}
 	if !isWord(cluster) || !isWord(gone) {
-		return nil, fmt.Errorf("pool %s: no lease can be of cluster %q and node %q: the names may hold letters, digits and ._+- only", p.Name, cluster, gone)
+		return nil,
+			fmt.Errorf(
+				"pool %s: no lease can be of cluster %q and node %q: the names may hold letters, digits and ._+- only",
+				p.Name, cluster, gone)
 	}
 	s := &shared{name: p.Name, root: filepath.Join(p.Directory, p.Name), node: node, now: time.Now}
 	freed, err := waitForAnswer(ctx, s, "release the leases of "+gone, func() (list, error) {
@@ -70,8 +73,8 @@ func ReleaseNode(ctx context.Context, p *config.Pool, cluster, gone, node string
 	return freed.leases, errors.Join(err, freed.aliens)
 }
 
-// releaseNode releases what a node's records say, and then leases whose record is lost. Of the files that gojail did not
-// write it reports those among the records: the others may be of any node.
+// releaseNode releases what a node's records say, and then leases whose record is lost. Of the files that gojail did
+// not write it reports those among the records: the others may be of any node.
 func (s *shared) releaseNode(ctx context.Context, cluster, gone string) (list, error) {
 	recorded, err := retryStale(func() (list, error) { return s.readNode(gone) })
 	if err != nil {

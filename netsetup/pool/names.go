@@ -72,7 +72,8 @@ func (l Lease) check() error {
 func (o Owner) check() error {
 	for _, part := range []string{o.Cluster, o.Job, o.Node, o.Rail} {
 		if !isWord(part) {
-			return fmt.Errorf("%q cannot own an address: cluster, job, node and rail are up to 64 letters, digits and ._+-", part)
+			return fmt.Errorf(
+				"%q cannot own an address: cluster, job, node and rail are up to 64 letters, digits and ._+-", part)
 		}
 	}
 	return nil

@@ -16,7 +16,8 @@ import (
 
 // ReportConflict marks the address before it releases it, so that the address is never free
 // in between.
-func (s *shared) ReportConflict(ctx context.Context, c Claim, addr netip.Addr, mac net.HardwareAddr) (netip.Addr, error) {
+func (s *shared) ReportConflict(ctx context.Context, c Claim, addr netip.Addr, mac net.HardwareAddr) (netip.Addr,
+	error) {
 	if err := s.checkClaim(c); err != nil {
 		return netip.Addr{}, err
 	}
@@ -36,7 +37,8 @@ func (s *shared) ReportConflict(ctx context.Context, c Claim, addr netip.Addr, m
 		if err := ignoreExisting(os.Link(s.selfPath(), s.joinPath("quarantine", formatQuarantineName(q)))); err != nil {
 			return netip.Addr{}, err
 		}
-		if err := ignoreExisting(os.Link(s.selfPath(), filepath.Join(s.addressPath(addr), formatMarkName(q)))); err != nil {
+		if err := ignoreExisting(os.Link(s.selfPath(),
+			filepath.Join(s.addressPath(addr), formatMarkName(q)))); err != nil {
 			return netip.Addr{}, err
 		}
 		if err := s.freeLease(l); err != nil {
@@ -73,7 +75,8 @@ func (s *shared) checkConflictLimit() error {
 	if len(mine) < maxConflicts {
 		return nil
 	}
-	return fmt.Errorf("%w: this node finds %d addresses in use; check the VLAN, and whether a router answers for all addresses (proxy ARP)", ErrConflict, len(mine)+1)
+	return fmt.Errorf("%w: this node finds %d addresses in use; check the VLAN, and whether a router answers for all "+
+		"addresses (proxy ARP)", ErrConflict, len(mine)+1)
 }
 
 // expireQuarantines ends the quarantines that are over. It removes the mark first: as long

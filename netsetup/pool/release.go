@@ -82,7 +82,10 @@ func ignoreMissing(err error) error {
 }
 
 func (s *shared) Sweep(ctx context.Context, alive func(Owner) bool) ([]Lease, error) {
-	_, err := runLocked(ctx, s, "end old quarantines", func() (struct{}, error) { return struct{}{}, s.expireQuarantines() })
+	_, err := runLocked(ctx, s, "end old quarantines", func() (struct{}, error) {
+		return struct{}{},
+			s.expireQuarantines()
+	})
 	had, err2 := runLocked(ctx, s, "list the leases of "+s.node, func() (list, error) { return s.readNode(s.node) })
 	problems := []error{err, err2, had.aliens}
 	var freed []Lease

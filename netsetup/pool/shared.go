@@ -59,13 +59,16 @@ func CheckDirectory(dir string) (owner uint32, err error) {
 	}
 	var st unix.Stat_t
 	if err := unix.Lstat(dir, &st); err != nil {
-		return 0, fmt.Errorf("cannot stat %s: %w; mount its file system, or create it once for all nodes: mkdir -m 700 %[1]s", dir, err)
+		return 0,
+			fmt.Errorf("cannot stat %s: %w; mount its file system, or create it once for all nodes: mkdir -m 700 %[1]s",
+				dir, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return 0, fmt.Errorf("%s is not a directory", dir)
 	}
 	if st.Mode&0o077 != 0 {
-		return 0, fmt.Errorf("%s is accessible to others than its owner (mode %04o); run: chmod 700 %[1]s", dir, st.Mode&0o7777)
+		return 0, fmt.Errorf("%s is accessible to others than its owner (mode %04o); run: chmod 700 %[1]s", dir,
+			st.Mode&0o7777)
 	}
 	return st.Uid, nil
 }
@@ -114,7 +117,8 @@ func (s *shared) checkSquashed(dir string, owner uint32) error {
 		return err
 	}
 	if st.Uid != owner {
-		return fmt.Errorf("%s belongs to uid %d, but what root creates there belongs to uid %d; run: chown %d %s", dir, owner, st.Uid, st.Uid, dir)
+		return fmt.Errorf("%s belongs to uid %d, but what root creates there belongs to uid %d; run: chown %d %s", dir,
+			owner, st.Uid, st.Uid, dir)
 	}
 	return nil
 }
@@ -169,7 +173,9 @@ func retryStale[T any](f func() (T, error)) (value T, err error) {
 func (s *shared) takeLock(ctx context.Context) (*os.File, error) {
 	file, err := filelock.Wait(ctx, s.lock)
 	if errors.Is(err, filelock.ErrBusy) {
-		return nil, fmt.Errorf("another process of this node holds %s for too long; check whether the file server of %s hangs", s.lock, s.root)
+		return nil,
+			fmt.Errorf("another process of this node holds %s for too long; check whether the file server of %s hangs",
+				s.lock, s.root)
 	}
 	return file, err
 }
@@ -178,7 +184,8 @@ func (s *shared) takeLock(ctx context.Context) (*os.File, error) {
 func advise(err error) string {
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return "; the file server refuses this node's root: export it with no_root_squash, or give the directory to the account that root is squashed to"
+		return "; the file server refuses this node's root: export it with no_root_squash, or give the directory to " +
+			"the account that root is squashed to"
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		return "; free space in the file system, or raise its quota"
 	case errors.Is(err, unix.EROFS):

@@ -26,12 +26,14 @@ type usable struct {
 func newUsable(p *config.Pool) (usable, error) {
 	u := usable{written: p.ListUsable(), size: p.CountAddresses()}
 	if len(u.written) == 0 {
-		return u, fmt.Errorf("pool %s: nothing of %s is left for jobs; widen ranges or shorten exclude in network.toml", p.Name, p.Subnet)
+		return u, fmt.Errorf("pool %s: nothing of %s is left for jobs; widen ranges or shorten exclude in network.toml",
+			p.Name, p.Subnet)
 	}
 	for _, r := range u.written {
 		u.sizes = append(u.sizes, r.CountAddresses())
 	}
-	u.sorted = slices.SortedFunc(slices.Values(u.written), func(a, b config.Range) int { return a.First.Compare(b.First) })
+	u.sorted = slices.SortedFunc(slices.Values(u.written),
+		func(a, b config.Range) int { return a.First.Compare(b.First) })
 	return u, nil
 }
 

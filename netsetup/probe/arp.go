@@ -89,7 +89,8 @@ func (s *socket) parseAnswer(b []byte, by net.HardwareAddr, from, gateway netip.
 		return s.hardware.parseNeighbourAnswer(b, by, gateway)
 	}
 	m, ok := s.hardware.parseARP(b)
-	if !ok || m.operation != arpReply || m.sender != gateway || m.target != from || bytes.Equal(m.mac, s.hardware.address) {
+	if !ok || m.operation != arpReply || m.sender != gateway || m.target != from ||
+		bytes.Equal(m.mac, s.hardware.address) {
 		return nil
 	}
 	return m.mac

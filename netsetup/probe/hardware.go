@@ -50,7 +50,8 @@ func (h hardware) check(flags uint32) error {
 	length := map[uint16]int{unix.ARPHRD_ETHER: 6, unix.ARPHRD_INFINIBAND: 20}[h.kind]
 	switch {
 	case length == 0 || len(h.address) != length || len(h.broadcast) != length:
-		return fmt.Errorf("network interface %d: %w: hardware type %d with addresses of %d bytes", h.index, ErrLinkType, h.kind, len(h.address))
+		return fmt.Errorf("network interface %d: %w: hardware type %d with addresses of %d bytes", h.index, ErrLinkType,
+			h.kind, len(h.address))
 	case flags&unix.IFF_RUNNING == 0:
 		return fmt.Errorf("network interface %d: %w", h.index, ErrNoCarrier)
 	}

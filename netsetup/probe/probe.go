@@ -49,5 +49,6 @@ func (e *ConflictError) Error() string {
 	if e.asking {
 		does = "is about to take it"
 	}
-	return fmt.Sprintf("address %s is in use: %s %s; remove it from the pool's ranges, or find that machine", e.Address, e.MAC, does)
+	return fmt.Sprintf("address %s is in use: %s %s; remove it from the pool's ranges, or find that machine", e.Address,
+		e.MAC, does)
 }

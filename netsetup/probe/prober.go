@@ -51,9 +51,10 @@ func (p *Prober) ProbeConflict(ctx context.Context, address netip.Addr, o Option
 	if address.Is6() {
 		question = buildNeighbourProbe
 	}
-	err = s.exchange(ctx, o, func() error { return s.send(question(s, address)) }, func(packet []byte, by net.HardwareAddr) error {
-		return s.checkConflict(packet, by, address)
-	})
+	err = s.exchange(ctx, o, func() error { return s.send(question(s, address)) },
+		func(packet []byte, by net.HardwareAddr) error {
+			return s.checkConflict(packet, by, address)
+		})
 	if errors.Is(err, ErrSilent) { // proves nothing if the carrier was lost meanwhile
 		err = netns.RunInside(p.ns, func() error { _, err := readHardware(p.index); return err })
 	}
@@ -81,12 +82,13 @@ func (p *Prober) ProbeGateway(ctx context.Context, from, gateway netip.Addr, o O
 		question = buildNeighbourRequest
 	}
 	var mac net.HardwareAddr
-	err = s.exchange(ctx, o, func() error { return s.send(question(s, from, gateway)) }, func(packet []byte, by net.HardwareAddr) error {
-		if mac = s.parseAnswer(packet, by, from, gateway); mac != nil {
-			return errDone
-		}
-		return nil
-	})
+	err = s.exchange(ctx, o, func() error { return s.send(question(s, from, gateway)) },
+		func(packet []byte, by net.HardwareAddr) error {
+			if mac = s.parseAnswer(packet, by, from, gateway); mac != nil {
+				return errDone
+			}
+			return nil
+		})
 	if errors.Is(err, errDone) {
 		return mac, nil
 	}
@@ -143,7 +145,8 @@ func wrapError(asked string, err error) error {
 		return nil
 	}
 	if errors.Is(err, ErrSilent) {
-		return fmt.Errorf("%s: %w; check that it is up and in this VLAN, and that the switch forwards ARP and NDP", asked, err)
+		return fmt.Errorf("%s: %w; check that it is up and in this VLAN, and that the switch forwards ARP and NDP",
+			asked, err)
 	}
 	return fmt.Errorf("%s: %w", asked, err)
 }

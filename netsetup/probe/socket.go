@@ -81,7 +81,8 @@ func joinGroup(index int, group netip.Addr) (int, error) {
 // exchange sends a packet and listens until the timeout of the try, as often as o demands.
 // hear is called with each packet and its sender's hardware address, and returns an error to
 // end the exchange. exchange fails with ErrSilent if hear returned no error.
-func (s *socket) exchange(ctx context.Context, o Options, send func() error, hear func([]byte, net.HardwareAddr) error) error {
+func (s *socket) exchange(ctx context.Context, o Options, send func() error,
+	hear func([]byte, net.HardwareAddr) error) error {
 	o = o.withDefaults()
 	defer s.file.SetDeadline(time.Time{}) // no deadline for later packets
 	// A deadline in the past wakes the reader when ctx ends.

@@ -36,9 +36,10 @@ type Place struct {
 }
 
 // HostPlace is the node itself.
-var HostPlace = Place{Roots: inventory.Host, Modprobe: "/etc/modprobe.d", Query: func(name string, args ...string) (string, error) {
-	return runQuery(10*time.Second, name, args...)
-}}
+var HostPlace = Place{Roots: inventory.Host, Modprobe: "/etc/modprobe.d",
+	Query: func(name string, args ...string) (string, error) {
+		return runQuery(10*time.Second, name, args...)
+	}}
 
 // runQuery runs a command of PATH with a timeout, also if a card that does not answer keeps the command in
 // the kernel.
@@ -64,7 +65,8 @@ type preparation struct {
 // The checks, in the order in which a node is prepared.
 var (
 	cardChecks = []func(*preparation, *policy.Card) *Finding{
-		checkSRIOV, checkIOVMemory, checkRDMADriver, checkLinkUp, checkRDMAUp, checkLinkLayer, checkNextLinkType, checkSubnetManager, checkIOMMU,
+		checkSRIOV, checkIOVMemory, checkRDMADriver, checkLinkUp, checkRDMAUp, checkLinkLayer, checkNextLinkType,
+		checkSubnetManager, checkIOMMU,
 	}
 	nodeChecks = []func(*preparation) *Finding{
 		checkPCIAddresses, checkPeerMemory, checkGDRCopy, checkLiveRDMAMode, checkNextRDMAMode,
@@ -80,13 +82,15 @@ func Check(cfg *config.Config, inv *inventory.Inventory, at Place) []Finding {
 	var all []Finding
 	cards, warnings, err := policy.FindCards(cfg, inv)
 	for _, warning := range warnings {
-		all = append(all, Finding{What: Policies, Found: warning, Wanted: "a card for each policy", Mend: "correct its nic or its nodes", Hint: true})
+		all = append(all, Finding{What: Policies, Found: warning, Wanted: "a card for each policy",
+			Mend: "correct its nic or its nodes", Hint: true})
 	}
 	if err == nil {
 		_, err = findRDMAMode(cfg, cards)
 	}
 	if err != nil {
-		return append(all, Finding{What: Policies, Found: err.Error(), Wanted: "policies that fit this node", Mend: "correct " + cfg.Path})
+		return append(all, Finding{What: Policies, Found: err.Error(), Wanted: "policies that fit this node",
+			Mend: "correct " + cfg.Path})
 	}
 	p := &preparation{Place: at, config: cfg, cards: cards, inv: inv}
 	p.mode, _ = findRDMAMode(cfg, cards)

@@ -16,12 +16,14 @@ import (
 )
 
 // rdmaDrivers maps network drivers to the modules that create RDMA devices for their cards.
-var rdmaDrivers = map[string]string{"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib", "bnxt_en": "bnxt_re", "ice": "irdma", "i40e": "irdma", "qede": "qedr"}
+var rdmaDrivers = map[string]string{"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib", "bnxt_en": "bnxt_re",
+	"ice": "irdma", "i40e": "irdma", "qede": "qedr"}
 
 func checkSRIOV(_ *preparation, c *policy.Card) *Finding {
 	return newFinding(c.PF.SRIOV && len(c.VFs) <= c.PF.TotalVFs, "SR-IOV",
 		fmt.Sprintf("at most %d VFs", c.PF.TotalVFs), fmt.Sprintf("%d VFs", len(c.VFs)),
-		fmt.Sprintf("switch SR-IOV on in the BIOS, run `mlxconfig -d %s set SRIOV_EN=1 NUM_OF_VFS=%d`, and reboot", c.PF.PCI, len(c.VFs)))
+		fmt.Sprintf("switch SR-IOV on in the BIOS, run `mlxconfig -d %s set SRIOV_EN=1 NUM_OF_VFS=%d`, and reboot",
+			c.PF.PCI, len(c.VFs)))
 }
 
 // checkIOVMemory checks that the PCI bridge has memory for VFs: resources 7 to 12 of a card
@@ -50,12 +52,14 @@ func checkRDMADriver(p *preparation, c *policy.Card) *Finding {
 		return nil
 	}
 	if c.PF.Driver == "" {
-		return newFinding(false, "RDMA driver", "the card has no driver at all", "an RDMA device", "load its driver (modprobe $(cat "+filepath.Join(p.Sys, "bus/pci/devices", c.PF.PCI, "modalias")+"))")
+		return newFinding(false, "RDMA driver", "the card has no driver at all", "an RDMA device",
+			"load its driver (modprobe $(cat "+filepath.Join(p.Sys, "bus/pci/devices", c.PF.PCI, "modalias")+"))")
 	}
 	module, known := rdmaDrivers[c.PF.Driver]
 	mend := "load the RDMA driver of " + c.PF.Driver
 	if known {
-		mend = "modprobe " + module + "; if there is none, install the vendor's RDMA driver (NVIDIA's DOCA-OFED for mlx5)"
+		mend = "modprobe " + module +
+			"; if there is none, install the vendor's RDMA driver (NVIDIA's DOCA-OFED for mlx5)"
 	}
 	found := "no RDMA device"
 	if len(c.PF.RDMA) > 0 {
@@ -79,7 +83,8 @@ func checkLinkUp(_ *preparation, c *policy.Card) *Finding {
 	}
 	mend := "ip link set " + c.PF.String() + " up; if it is, check the cable and the switch port"
 	if c.PF.Name() == "" {
-		return newFinding(false, "link", "no network interface here", "up", "load the card's driver, or bring the interface back to the node's own network namespace")
+		return newFinding(false, "link", "no network interface here", "up",
+			"load the card's driver, or bring the interface back to the node's own network namespace")
 	}
 	return newFinding(c.PF.State == "up", "link", c.PF.State, "up", mend)
 }
@@ -138,7 +143,8 @@ func formatLinkParameter(pf *inventory.PF) string {
 }
 
 func adviseLinkType(pf *inventory.PF, wanted config.LinkType) string {
-	return fmt.Sprintf("mlxconfig -d %s set %s=%s, and reboot; other makers' cards cannot", pf.PCI, formatLinkParameter(pf), linkTypeName[wanted])
+	return fmt.Sprintf("mlxconfig -d %s set %s=%s, and reboot; other makers' cards cannot", pf.PCI,
+		formatLinkParameter(pf), linkTypeName[wanted])
 }
 
 var linkTypeLine = regexp.MustCompile(`(LINK_TYPE_P[0-9])\s.*?\b(IB|ETH|VPI)\(`)
@@ -158,7 +164,8 @@ func checkNextLinkType(p *preparation, c *policy.Card) *Finding {
 		}
 		for _, m := range linkTypeLine.FindAllStringSubmatch(out, -1) {
 			if m[1] == parameter {
-				return markHint(newFinding(m[2] == linkTypeName[wanted], "link layer after a reboot", parameter+" "+m[2], linkTypeName[wanted], adviseLinkType(c.PF, wanted)))
+				return markHint(newFinding(m[2] == linkTypeName[wanted], "link layer after a reboot",
+					parameter+" "+m[2], linkTypeName[wanted], adviseLinkType(c.PF, wanted)))
 			}
 		}
 	}
@@ -174,7 +181,8 @@ func checkSubnetManager(_ *preparation, c *policy.Card) *Finding {
 	if port.SMLID == 0 {
 		found = "none"
 	}
-	return newFinding(port.SMLID != 0 && port.LID != 0, "subnet manager", found, "a LID, and the port's own one", "start a subnet manager in the fabric (opensm, UFM) with virtualization on")
+	return newFinding(port.SMLID != 0 && port.LID != 0, "subnet manager", found, "a LID, and the port's own one",
+		"start a subnet manager in the fabric (opensm, UFM) with virtualization on")
 }
 
 // checkIOMMU returns a hint: address translation slows down DMA, most of all between a card
@@ -185,7 +193,8 @@ func checkIOMMU(p *preparation, c *policy.Card) *Finding {
 		return nil // no IOMMU, or disabled
 	}
 	found := strings.TrimSpace(string(kind))
-	return markHint(newFinding(found == "identity", "IOMMU", found, "identity", "add iommu=pt to the kernel's command line and reboot"))
+	return markHint(newFinding(found == "identity", "IOMMU", found, "identity",
+		"add iommu=pt to the kernel's command line and reboot"))
 }
 
 func (p *preparation) readCmdline() string {

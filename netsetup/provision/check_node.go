@@ -24,8 +24,8 @@ func (p *preparation) usesGPUDirect() bool {
 		slices.ContainsFunc(p.cards, func(c policy.Card) bool { return wantsRDMA(&c) })
 }
 
-// checkPCIAddresses returns a finding if the kernel does not say which PCI device a card's interface has: by that address an interface
-// is found in the namespace of a job (link.Namespace.FindByPCI).
+// checkPCIAddresses returns a finding if the kernel does not say which PCI device a card's interface has: by that
+// address an interface is found in the namespace of a job (link.Namespace.FindByPCI).
 func checkPCIAddresses(p *preparation) *Finding {
 	if p.ListLinks == nil {
 		return nil
@@ -37,7 +37,8 @@ func checkPCIAddresses(p *preparation) *Finding {
 	for _, l := range links {
 		isCard := slices.ContainsFunc(p.cards, func(c policy.Card) bool { return c.PF.Name() == l.Name })
 		if isCard && l.PCI == "" {
-			return newFinding(false, "kernel", "no PCI address of "+l.Name, "Linux 5.14 or newer", "boot a newer kernel; jobs with --jail-net fail on this one")
+			return newFinding(false, "kernel", "no PCI address of "+l.Name, "Linux 5.14 or newer",
+				"boot a newer kernel; jobs with --jail-net fail on this one")
 		}
 	}
 	return nil
@@ -58,7 +59,8 @@ func (p *preparation) checkModule(name, mend string, others ...string) *Finding 
 // checkPeerMemory checks for GPUDirect RDMA, by which the card reads and writes GPU memory.
 // NVIDIA's open kernel modules use the kernel's dma-buf instead of a module.
 func checkPeerMemory(p *preparation) *Finding {
-	f := markHint(p.checkModule("nvidia_peermem", "modprobe nvidia-peermem, and name it in /etc/modules-load.d; it comes with NVIDIA's driver, built after the RDMA driver", "nv_peer_mem"))
+	f := markHint(p.checkModule("nvidia_peermem", "modprobe nvidia-peermem, and name it in /etc/modules-load.d; it "+
+		"comes with NVIDIA's driver, built after the RDMA driver", "nv_peer_mem"))
 	version, _ := os.ReadFile(filepath.Join(p.Proc, "driver/nvidia/version"))
 	if f != nil && !f.OK && strings.Contains(string(version), "Open Kernel Module") {
 		return markHint(newFinding(true, f.What, "not loaded; the open kernel modules do not need it", f.Wanted, ""))
@@ -68,7 +70,8 @@ func checkPeerMemory(p *preparation) *Finding {
 
 // checkGDRCopy checks for gdrcopy, by which a CPU copies small messages to GPU memory.
 func checkGDRCopy(p *preparation) *Finding {
-	return markHint(p.checkModule("gdrdrv", "install NVIDIA's gdrcopy, modprobe gdrdrv, and name it in /etc/modules-load.d"))
+	return markHint(p.checkModule("gdrdrv",
+		"install NVIDIA's gdrcopy, modprobe gdrdrv, and name it in /etc/modules-load.d"))
 }
 
 func checkLiveRDMAMode(p *preparation) *Finding {
@@ -89,8 +92,10 @@ func checkNextRDMAMode(p *preparation) *Finding {
 	}
 	found, where, err := readNextRDMAMode(p.Proc, p.Modprobe)
 	if err != nil {
-		return markHint(newFinding(false, "RDMA namespaces after a reboot", err.Error(), string(p.mode), "correct "+where))
+		return markHint(newFinding(false, "RDMA namespaces after a reboot", err.Error(), string(p.mode),
+			"correct "+where))
 	}
-	return markHint(newFinding(found == string(p.mode), "RDMA namespaces after a reboot", found+", as "+where+" says", string(p.mode),
+	return markHint(newFinding(found == string(p.mode), "RDMA namespaces after a reboot", found+", as "+where+" says",
+		string(p.mode),
 		"gojail vf apply, which writes "+filepath.Join(p.Modprobe, optionsFile)+"; then update the initramfs"))
 }

@@ -26,8 +26,9 @@ type Kernel struct {
 	Modprobe string        // directory of modprobe's configuration: /etc/modprobe.d
 	Patience time.Duration // timeout of one write, and of the effects of it
 
-	Write       func(path, text string) error                          // writes to sysfs
-	ReadVF      func(pf string, number int) (link.VFKnobs, error)      // returns the properties that a PF holds for a VF
+	Write func(path, text string) error // writes to sysfs
+	// returns the properties that a PF holds for a VF
+	ReadVF      func(pf string, number int) (link.VFKnobs, error)
 	SetVF       func(pf string, number int, change link.VFKnobs) error // sets the fields that are not nil
 	SetRDMAMode func(mode string) error
 }
@@ -44,7 +45,8 @@ func OpenHost() (*Kernel, *link.Namespace, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	k := &Kernel{Roots: inventory.Host, Modprobe: "/etc/modprobe.d", Patience: 2 * time.Minute, SetRDMAMode: ns.SetRDMAMode}
+	k := &Kernel{Roots: inventory.Host, Modprobe: "/etc/modprobe.d", Patience: 2 * time.Minute,
+		SetRDMAMode: ns.SetRDMAMode}
 	k.Write = func(path, text string) error {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {

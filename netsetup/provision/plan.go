@@ -42,7 +42,8 @@ func (h Held) explain(pci string) (is, do string) {
 		return "is in use by job " + job, "drain the node and wait for its jobs"
 	}
 	if reason, ok := h.Quarantined[pci]; ok { // its settings and its user are unknown
-		return "is in quarantine (" + reason + ")", "run: gojail sweep; or restore it by hand and run: gojail vf lift " + pci
+		return "is in quarantine (" + reason + ")",
+			"run: gojail sweep; or restore it by hand and run: gojail vf lift " + pci
 	}
 	return "", ""
 }
@@ -155,27 +156,35 @@ func checkCapabilities(c *policy.Card, cfg *config.Config) error {
 	pf, n := c.PF, len(c.VFs)
 	var errs []error
 	if !pf.SRIOV {
-		return fmt.Errorf("%s: %s (%s) has no SR-IOV: switch it on in the BIOS, and in the card (mlxconfig -d %s set SRIOV_EN=1 NUM_OF_VFS=%d), then reboot; or leave the card out",
+		return fmt.Errorf("%s: %s (%s) has no SR-IOV: switch it on in the BIOS, and in the card (mlxconfig -d %s set "+
+			"SRIOV_EN=1 NUM_OF_VFS=%d), then reboot; or leave the card out",
 			policy.DescribePolicy(cfg, c.Policies[0]), pf, pf.PCI, pf.PCI, n)
 	}
 	if n > 0 && pf.Name() == "" {
-		return fmt.Errorf("%s: %s has no network interface here: its driver is not loaded, or it is in another network namespace", policy.DescribePolicy(cfg, c.Policies[0]), pf.PCI)
+		return fmt.Errorf(
+			"%s: %s has no network interface here: its driver is not loaded, or it is in another network namespace",
+			policy.DescribePolicy(cfg, c.Policies[0]), pf.PCI)
 	}
 	for _, p := range c.Policies {
 		if p.VFs > pf.TotalVFs {
-			errs = append(errs, fmt.Errorf("%s: %d VFs, but %s has at most %d; lower vfs, or raise the card's limit (mlxconfig -d %s set NUM_OF_VFS=%d) and reboot",
+			errs = append(errs, fmt.Errorf("%s: %d VFs, but %s has at most %d; lower vfs, or raise the card's limit "+
+				"(mlxconfig -d %s set NUM_OF_VFS=%d) and reboot",
 				policy.DescribePolicy(cfg, p), p.VFs, pf, pf.TotalVFs, pf.PCI, p.VFs))
 		}
 		for _, r := range p.NIC.PF {
 			if pf.HasName(r.Name) && r.Last >= n {
-				errs = append(errs, fmt.Errorf("%s: %s#%d-%d, but %s gets %d VFs; raise vfs or shorten the range", policy.DescribePolicy(cfg, p), r.Name, r.First, r.Last, pf, n))
+				errs = append(errs, fmt.Errorf("%s: %s#%d-%d, but %s gets %d VFs; raise vfs or shorten the range",
+					policy.DescribePolicy(cfg, p), r.Name, r.First, r.Last, pf, n))
 			}
 		}
 		if p.Link != "" && pf.Link != "" && string(p.Link) != pf.Link {
-			errs = append(errs, fmt.Errorf("%s: link is %q, but %s is %q; choose other cards, or: %s", policy.DescribePolicy(cfg, p), p.Link, pf, pf.Link, adviseLinkType(pf, p.Link)))
+			errs = append(errs, fmt.Errorf("%s: link is %q, but %s is %q; choose other cards, or: %s",
+				policy.DescribePolicy(cfg, p), p.Link, pf, pf.Link, adviseLinkType(pf, p.Link)))
 		}
 		if pf.Link == inventory.InfiniBand && (p.VLAN != 0 || p.SpoofCheck != nil) {
-			errs = append(errs, fmt.Errorf("%s: vlan and spoof_check are for Ethernet only, but %s is InfiniBand; use a rail's pkey", policy.DescribePolicy(cfg, p), pf))
+			errs = append(errs,
+				fmt.Errorf("%s: vlan and spoof_check are for Ethernet only, but %s is InfiniBand; use a rail's pkey",
+					policy.DescribePolicy(cfg, p), pf))
 		}
 	}
 	return errors.Join(errs...)
@@ -189,7 +198,8 @@ func checkFree(c *policy.Card, held Held) error {
 	}
 	var errs []error
 	refuse := func(vf *inventory.VF, why, what string) {
-		errs = append(errs, fmt.Errorf("%s has %d VFs and should have %d, but VF %d (%s) %s; %s", pf, pf.NumVFs, len(c.VFs), vf.Number, vf.PCI, why, what))
+		errs = append(errs, fmt.Errorf("%s has %d VFs and should have %d, but VF %d (%s) %s; %s", pf, pf.NumVFs,
+			len(c.VFs), vf.Number, vf.PCI, why, what))
 	}
 	for _, vf := range pf.VFs {
 		is, do := held.explain(vf.PCI)
@@ -215,8 +225,9 @@ func findRDMAMode(cfg *config.Config, cards []policy.Card) (config.RDMAMode, err
 			case first == nil:
 				first = p
 			case p.RDMA != first.RDMA:
-				return "", fmt.Errorf("%s: rdma is %q, but %q of policy %q (line %d); a node has one mode for all its cards",
-					policy.DescribePolicy(cfg, p), p.RDMA, first.RDMA, first.Name, first.Line)
+				return "",
+					fmt.Errorf("%s: rdma is %q, but %q of policy %q (line %d); a node has one mode for all its cards",
+						policy.DescribePolicy(cfg, p), p.RDMA, first.RDMA, first.Name, first.Line)
 			}
 		}
 	}

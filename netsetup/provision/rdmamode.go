@@ -43,7 +43,8 @@ func planLiveRDMAMode(mode config.RDMAMode, held Held) setting {
 		set: func(k *Kernel, to string) error {
 			err := k.SetRDMAMode(to)
 			if errors.Is(err, link.ErrRDMABusy) {
-				return fmt.Errorf("%w; the option is in %s now: update the initramfs if ib_core is in it, and reboot", link.ErrRDMABusy, filepath.Join(k.Modprobe, optionsFile))
+				return fmt.Errorf("%w; the option is in %s now: update the initramfs if ib_core is in it, and reboot",
+					link.ErrRDMABusy, filepath.Join(k.Modprobe, optionsFile))
 			}
 			return err
 		},

@@ -62,7 +62,8 @@ func planNumVFs(pf *inventory.PF, n int) setting {
 func (k *Kernel) checkUnused(pf *inventory.PF) error {
 	for number := range pf.TotalVFs {
 		if vf := k.findVF(pf, number); vf != "" && k.isBound(vf) && !k.has(vf, "net") {
-			return fmt.Errorf("VF %d (%s) was moved to another network namespace meanwhile; drain the node first", number, vf)
+			return fmt.Errorf("VF %d (%s) was moved to another network namespace meanwhile; drain the node first",
+				number, vf)
 		}
 	}
 	return nil
@@ -75,7 +76,9 @@ func explainNumVFs(err error, pf *inventory.PF) error {
 	case errors.Is(err, unix.ENOMEM), errors.Is(err, unix.ENOSPC):
 		do = "; the PCI bridge has no room for the VFs: boot with pci=realloc"
 	case errors.Is(err, fs.ErrNotExist):
-		do = fmt.Sprintf("; SR-IOV is off: switch it on in the BIOS, and in the card (mlxconfig -d %s set SRIOV_EN=1), then reboot", pf.PCI)
+		do =
+			fmt.Sprintf("; SR-IOV is off: switch it on in the BIOS, and in the card (mlxconfig -d %s set "+
+				"SRIOV_EN=1), then reboot", pf.PCI)
 	case errors.Is(err, unix.EBUSY):
 		do = "; VFs were changed at the same time: run it again"
 	case errors.Is(err, unix.ERANGE), errors.Is(err, unix.EINVAL):

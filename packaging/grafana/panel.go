@@ -50,7 +50,8 @@ func row(title string) panel { return panel{kind: "row", title: title, width: 24
 
 // stat returns a panel with one number, which is not 0 by chance: no series counts as 0.
 func stat(title, about, unit, expr string, limits ...limit) panel {
-	return panel{kind: "stat", title: title, about: about, unit: unit, width: 4, queries: []query{{expr, ""}}, limits: limits}
+	return panel{kind: "stat", title: title, about: about, unit: unit, width: 4, queries: []query{{expr, ""}},
+		limits: limits}
 }
 
 // The colors of a number that should be 0.

@@ -16,7 +16,8 @@ var source = object{"type": "prometheus", "uid": "${datasource}"}
 
 // render returns the JSON that Grafana imports. Panels flow from left to right, each line as high as its kind.
 func (d *dashboard) render() ([]byte, error) {
-	variables := []any{object{"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus", "current": object{}, "hide": 0, "refresh": 1}}
+	variables := []any{object{"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus",
+		"current": object{}, "hide": 0, "refresh": 1}}
 	for _, v := range d.variables {
 		variables = append(variables, v.render())
 	}
@@ -35,9 +36,12 @@ func (d *dashboard) render() ([]byte, error) {
 		x += p.width
 	}
 	all := object{
-		"uid": d.name, "title": d.title, "tags": []string{"gojail", "slurm"}, "schemaVersion": 39, "version": 1, "editable": true,
-		"refresh": "1m", "time": object{"from": "now-6h", "to": "now"}, "timezone": "", "annotations": object{"list": []any{}},
-		"links":      []any{object{"type": "dashboards", "tags": []string{"gojail"}, "asDropdown": true, "title": "gojail", "includeVars": true, "keepTime": true}},
+		"uid": d.name, "title": d.title, "tags": []string{"gojail", "slurm"}, "schemaVersion": 39, "version": 1,
+		"editable": true,
+		"refresh":  "1m", "time": object{"from": "now-6h", "to": "now"}, "timezone": "",
+		"annotations": object{"list": []any{}},
+		"links": []any{object{"type": "dashboards", "tags": []string{"gojail"}, "asDropdown": true,
+			"title": "gojail", "includeVars": true, "keepTime": true}},
 		"templating": object{"list": variables}, "panels": panels,
 	}
 	var text strings.Builder
@@ -48,7 +52,8 @@ func (d *dashboard) render() ([]byte, error) {
 	return []byte(text.String()), err
 }
 
-// ofCluster matches the series of the cluster that gojail-exporter has, with the rate or increase that a query takes of them.
+// ofCluster matches the series of the cluster that gojail-exporter has, with the rate or increase that a query takes of
+// them.
 var ofCluster = regexp.MustCompile(`(?:(?:rate|increase)\()?\bgojail_slurm_[a-z_]+(?:\{[^}]*\})?(?:\[[^\]]*\]\))?`)
 
 // mergeExporters returns a query in which series of the cluster count once, where several exporters have them: two that
@@ -59,8 +64,10 @@ func mergeExporters(expr string) string {
 
 func (v variable) render() object {
 	all := object{
-		"name": v.name, "label": v.label, "type": "query", "datasource": source, "query": object{"query": v.query, "refId": v.name},
-		"definition": v.query, "refresh": 2, "sort": 7, "hide": 0, "multi": v.kind != chooseOne, "includeAll": v.kind != chooseOne, "current": object{},
+		"name": v.name, "label": v.label, "type": "query", "datasource": source, "query": object{"query": v.query,
+			"refId": v.name},
+		"definition": v.query, "refresh": 2, "sort": 7, "hide": 0, "multi": v.kind != chooseOne,
+		"includeAll": v.kind != chooseOne, "current": object{},
 	}
 	if v.kind == hidden {
 		all["hide"] = 2
@@ -85,7 +92,8 @@ func (p *panel) render() object {
 	var targets []any
 	for i, q := range p.queries {
 		now := p.kind != "timeseries"
-		target := object{"refId": string(rune('A' + i)), "datasource": source, "expr": mergeExporters(q.expr), "legendFormat": q.legend, "instant": now, "range": !now}
+		target := object{"refId": string(rune('A' + i)), "datasource": source, "expr": mergeExporters(q.expr),
+			"legendFormat": q.legend, "instant": now, "range": !now}
 		if p.kind == "table" {
 			target["format"] = "table"
 		}
@@ -96,11 +104,13 @@ func (p *panel) render() object {
 	switch p.kind {
 	case "stat":
 		defaults["noValue"], defaults["thresholds"] = "0", p.renderLimits()
-		all["options"] = object{"reduceOptions": object{"calcs": []string{"lastNotNull"}, "fields": "", "values": false},
+		all["options"] = object{"reduceOptions": object{"calcs": []string{"lastNotNull"}, "fields": "",
+			"values": false},
 			"colorMode": "background", "graphMode": "none", "textMode": "value"}
 	case "timeseries":
 		defaults["custom"] = object{"lineWidth": 1, "fillOpacity": 0, "showPoints": "never", "spanNulls": true}
-		all["options"] = object{"legend": object{"displayMode": "list", "placement": "bottom", "showLegend": true}, "tooltip": object{"mode": "multi", "sort": "desc"}}
+		all["options"] = object{"legend": object{"displayMode": "list", "placement": "bottom", "showLegend": true},
+			"tooltip": object{"mode": "multi", "sort": "desc"}}
 	case "table":
 		defaults["noValue"] = "none"
 		all["options"], all["transformations"] = object{"showHeader": true}, p.renderColumns()
@@ -130,6 +140,7 @@ func (p *panel) renderColumns() []any {
 	}
 	return []any{
 		object{"id": "filterFieldsByName", "options": object{"include": object{"names": names}}},
-		object{"id": "organize", "options": object{"indexByName": order, "renameByName": headings, "excludeByName": object{}}},
+		object{"id": "organize", "options": object{"indexByName": order, "renameByName": headings,
+			"excludeByName": object{}}},
 	}
 }

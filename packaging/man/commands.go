@@ -91,7 +91,8 @@ func writeBelow(p *page, c *command) {
 // writeOptions writes flags: all, or those that are named.
 func writeOptions(p *page, flags []option, names ...string) {
 	for _, o := range flags {
-		if names == nil || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(o.form, name+" ") }) {
+		if names == nil ||
+			slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(o.form, name+" ") }) {
 			p.item([]string{o.form}, o.text)
 		}
 	}

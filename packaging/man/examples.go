@@ -60,7 +60,8 @@ func configPage(name, text string, f footer) (*page, error) {
 	opening, found := strings.CutPrefix(list[0].text, name+": ")
 	summary, rest, cut := strings.Cut(opening, ". ")
 	if !found || !cut || list[0].lines != nil {
-		return nil, fmt.Errorf(`the example of %s does not begin with "# %s: SUMMARY. MORE" and a blank line`, name, name)
+		return nil, fmt.Errorf(`the example of %s does not begin with "# %s: SUMMARY. MORE" and a blank line`, name,
+			name)
 	}
 	p := newPage(name, 5, summary, f)
 	p.heading("DESCRIPTION")

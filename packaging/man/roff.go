@@ -109,7 +109,8 @@ func (p *page) item(terms []string, explanation string) {
 // seeAlso writes the last section: which of the pages about gojail as a whole are others than this one.
 func (p *page) seeAlso() {
 	var names []string
-	for _, name := range []string{"gojail(8)", "gojail-exporter(8)", "gojail-healthcheck(8)", "gojail-session(8)", "gojail.toml(5)", "health.toml(5)", "network.toml(5)"} {
+	for _, name := range []string{"gojail(8)", "gojail-exporter(8)", "gojail-healthcheck(8)", "gojail-session(8)",
+		"gojail.toml(5)", "health.toml(5)", "network.toml(5)"} {
 		if name != fmt.Sprintf("%s(%d)", p.name, p.section) {
 			names = append(names, name)
 		}

@@ -24,13 +24,15 @@ func (r *request) endJob() ([]mount.Tree, error) {
 		return nil, err
 	}
 	r.answer = r.describeNetUse(state, r.words["job"])
-	// The VFs first: while the job's namespace lives, they can be moved out of it. One that is late must not keep the sandbox.
+	// The VFs first: while the job's namespace lives, they can be moved out of it. One that is late must not keep the
+	// sandbox.
 	until := r.lastMoment()
 	failed := r.releaseNet(r.words["job"], until.Add(-min(endTime, time.Until(until)/2)))
 	if err := sandbox.EndJob(state, scratch, r.words["job"], until); err != nil || failed != nil {
 		return nil, errors.Join(failed, err)
 	}
-	// What was built meanwhile for a session (allocation.h), under the job's lock, may have got VFs; nothing builds more now.
+	// What was built meanwhile for a session (allocation.h), under the job's lock, may have got VFs; nothing builds
+	// more now.
 	return nil, r.releaseNet(r.words["job"], until)
 }
 
@@ -89,7 +91,8 @@ func (r *request) finishJob() ([]mount.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	sandbox.RetryEnded(state, r.loadConfig, until, func(job string) error { return r.releaseNet(job, earlier(until, time.Now().Add(time.Minute))) })
+	sandbox.RetryEnded(state, r.loadConfig, until,
+		func(job string) error { return r.releaseNet(job, earlier(until, time.Now().Add(time.Minute))) })
 	var trashes []string
 	if noted := r.words["scratch"]; noted != "" {
 		trashes = append(trashes, noted)

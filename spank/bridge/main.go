@@ -40,8 +40,10 @@ func gojail_call(call *C.struct_gojail_call) (result C.int) {
 	}()
 	call.ntrees = 0
 	if call.version != C.GOJAIL_VERSION {
-		return storeError(call, fmt.Errorf("libgojail.so has version %d of the contract, but the launcher has %d; reinstall gojail on this node",
-			C.GOJAIL_VERSION, call.version))
+		return storeError(call,
+			fmt.Errorf(
+				"libgojail.so has version %d of the contract, but the launcher has %d; reinstall gojail on this node",
+				C.GOJAIL_VERSION, call.version))
 	}
 	request, err := parseRequest(readWords(call))
 	if err != nil {

@@ -57,23 +57,24 @@ func (r *request) openMounts() ([]mount.Tree, error) {
 	return trees, nil
 }
 
-// mapData maps the files of a user's mount to root of the user namespace: a process with another id of the range can then connect to
-// the user's own sockets in it only. A read-only mount may stay unmapped, except for file systems of this node's memory, where daemons
-// have their sockets.
+// mapData maps the files of a user's mount to root of the user namespace: a process with another id of the range can
+// then connect to the user's own sockets in it only. A read-only mount may stay unmapped, except for file systems of
+// this node's memory, where daemons have their sockets.
 func (r *request) mapData(tree int, m config.UserMount) error {
 	data, err := strconv.Atoi(r.words["data"])
 	if err != nil {
 		return fmt.Errorf("mounts: data=%q is not a descriptor", r.words["data"])
 	}
 	var fs unix.Statfs_t
-	if err := mount.MapIDs(tree, data, m.Source); err != nil && (!m.Readonly || unix.Fstatfs(tree, &fs) != nil || fs.Type == unix.TMPFS_MAGIC) {
+	if err := mount.MapIDs(tree, data, m.Source); err != nil && (!m.Readonly || unix.Fstatfs(tree, &fs) != nil ||
+		fs.Type == unix.TMPFS_MAGIC) {
 		return err
 	}
 	return nil
 }
 
-// findIDs puts the user's range into the answer, for the launcher, which creates the user namespaces. It fails if an id of it is somebody
-// else's, or if the name service does not answer.
+// findIDs puts the user's range into the answer, for the launcher, which creates the user namespaces. It fails if an id
+// of it is somebody else's, or if the name service does not answer.
 func (r *request) findIDs() ([]mount.Tree, error) {
 	who, err := r.readCredentials()
 	if err != nil {

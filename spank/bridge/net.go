@@ -61,9 +61,10 @@ func (r *request) attachNet() ([]mount.Tree, error) {
 	defer cancel()
 	return nil, r.newNode(c).Attach(ctx, job.Request{
 		Job: r.words["job"], Jail: r.words["jail"], Label: r.words["net"], Holder: holder,
-		NICs: r.words["nics"], NoNICs: r.words["nics"] == contract.NICsUnknown, GPUs: r.words["gpus"], GresTypes: node.SlurmValue(c, "GresTypes"),
-		Env:      filepath.Join(r.words["state"], contract.JobsDir, r.words["job"], contract.NetEnvFile),
-		Counters: filepath.Join(r.words["state"], contract.JobsDir, r.words["job"], contract.NetCountersFile),
+		NICs: r.words["nics"], NoNICs: r.words["nics"] == contract.NICsUnknown, GPUs: r.words["gpus"],
+		GresTypes: node.SlurmValue(c, "GresTypes"),
+		Env:       filepath.Join(r.words["state"], contract.JobsDir, r.words["job"], contract.NetEnvFile),
+		Counters:  filepath.Join(r.words["state"], contract.JobsDir, r.words["job"], contract.NetCountersFile),
 	})
 }
 
@@ -84,12 +85,12 @@ func (r *request) findHolder() (int, error) {
 	return holder, nil
 }
 
-// countersPatience is the time for the counters of a job's rails: a card whose firmware hangs must not keep the VFs from being
-// released.
+// countersPatience is the time for the counters of a job's rails: a card whose firmware hangs must not keep the VFs
+// from being released.
 const countersPatience = time.Second
 
-// describeNetUse returns what the job's rails carried, as fields of the journal; "" if that is unknown or the job had none. It must
-// come before releaseNet.
+// describeNetUse returns what the job's rails carried, as fields of the journal; "" if that is unknown or the job had
+// none. It must come before releaseNet.
 func (r *request) describeNetUse(s *state.State, id string) string {
 	if !job.HasNetwork(r.words["state"], id) {
 		return ""
@@ -100,7 +101,8 @@ func (r *request) describeNetUse(s *state.State, id string) string {
 			return ""
 		}
 		defer namespace.Close()
-		text, err := job.DescribeUse(r.words["state"], id, filepath.Join(s.JobDir(id), contract.NetCountersFile), namespace)
+		text, err := job.DescribeUse(r.words["state"], id, filepath.Join(s.JobDir(id), contract.NetCountersFile),
+			namespace)
 		if err != nil {
 			return ""
 		}

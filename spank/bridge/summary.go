@@ -21,8 +21,8 @@ const (
 	summaryPause   = 5 * time.Second
 )
 
-// writeSummary writes the summary of a job that ended to its record in slurmdbd, where sacct finds it. scontrol(1) changes no job
-// that has ended, and slurmctld has told slurmdbd of the end by the time of the epilog.
+// writeSummary writes the summary of a job that ended to its record in slurmdbd, where sacct finds it. scontrol(1)
+// changes no job that has ended, and slurmctld has told slurmdbd of the end by the time of the epilog.
 func (r *request) writeSummary() ([]mount.Tree, error) {
 	c, err := r.loadConfig()
 	if err != nil || c.Slurm.Summary == "" { // it was changed meanwhile
@@ -30,14 +30,17 @@ func (r *request) writeSummary() ([]mount.Tree, error) {
 	}
 	path := node.FindSlurmCommand(c, "sacctmgr")
 	if path == "" {
-		return nil, fmt.Errorf("cannot write the summary of job %s: there is no sacctmgr in /usr/bin, or the directory bin of a path of slurm.host in %s", r.words["job"], c.Path)
+		return nil, fmt.Errorf("cannot write the summary of job %s: there is no sacctmgr in /usr/bin, or the "+
+			"directory bin of a path of slurm.host in %s", r.words["job"], c.Path)
 	}
 	conf := c.Slurm.Conf
 	if c.Slurm.Cache != "" {
 		conf = c.Slurm.Cache
 	}
-	p := slurm.Program{Command: command.Command{Path: path, Args: []string{"--immediate", "modify", "job", "where", "jobid=" + r.words["job"],
-		"set", c.Slurm.Summary + "=" + describeEnd(r.words["summary"])}}, Conf: filepath.Join(conf, "slurm.conf"), Timeout: summaryTimeout}
+	p := slurm.Program{Command: command.Command{Path: path, Args: []string{"--immediate", "modify", "job", "where",
+		"jobid=" + r.words["job"],
+		"set", c.Slurm.Summary + "=" + describeEnd(r.words["summary"])}}, Conf: filepath.Join(conf, "slurm.conf"),
+		Timeout: summaryTimeout}
 	for try := 0; ; try++ {
 		_, err = slurm.Run(context.Background(), p)
 		if err == nil || try > 0 {

@@ -72,12 +72,14 @@ func parseRequest(words []string) (*request, error) {
 		"state": contract.DefaultState, "config": contract.DefaultConfig,
 	}}
 	if verbs[r.verb] == nil {
-		return nil, fmt.Errorf("libgojail.so: unknown verb %q; known: %s", r.verb, strings.Join(slices.Sorted(maps.Keys(verbs)), ", "))
+		return nil, fmt.Errorf("libgojail.so: unknown verb %q; known: %s", r.verb,
+			strings.Join(slices.Sorted(maps.Keys(verbs)), ", "))
 	}
 	for _, word := range words[1:] {
 		name, value, ok := strings.Cut(word, "=")
 		if !ok || !slices.Contains(known, name) {
-			return nil, fmt.Errorf("%s: unknown word %q; known, each with a value: %s", r.verb, word, strings.Join(known, "=, "))
+			return nil, fmt.Errorf("%s: unknown word %q; known, each with a value: %s", r.verb, word,
+				strings.Join(known, "=, "))
 		}
 		if value != "" {
 			r.words[name] = value

@@ -17,13 +17,13 @@
 #define FILE_MAX (sizeof(struct allocation) + 128)
 
 /* The strings, in the order in which they are written. */
-#define STRINGS(allocation)                                                                             \
-	{                                                                                               \
-		{"jail", (allocation)->options.jail, sizeof((allocation)->options.jail)},               \
-			{"net", (allocation)->options.net, sizeof((allocation)->options.net)},          \
-			{"root", (allocation)->options.root, sizeof((allocation)->options.root)},       \
-			{"mounts", (allocation)->options.mounts, sizeof((allocation)->options.mounts)}, \
-			{"gpus", (allocation)->gpus, sizeof((allocation)->gpus)},                       \
+#define STRINGS(allocation)                                                                                            \
+	{                                                                                                              \
+		{"jail", (allocation)->options.jail, sizeof((allocation)->options.jail)},                              \
+			{"net", (allocation)->options.net, sizeof((allocation)->options.net)},                         \
+			{"root", (allocation)->options.root, sizeof((allocation)->options.root)},                      \
+			{"mounts", (allocation)->options.mounts, sizeof((allocation)->options.mounts)},                \
+			{"gpus", (allocation)->gpus, sizeof((allocation)->gpus)},                                      \
 	}
 
 static void format_path(char *path, size_t size, const struct node *node, const char *job)
@@ -43,7 +43,8 @@ int allocation_write(const struct node *node, const char *job, const struct allo
 	used = (size_t)snprintf(text, sizeof(text), "uid=%u", (unsigned)allocation->uid) + 1;
 	used += (size_t)snprintf(text + used, sizeof(text) - used, "gid=%u", (unsigned)allocation->gid) + 1;
 	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s=%s", strings[i].name, strings[i].value) + 1;
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s=%s", strings[i].name, strings[i].value) +
+			1;
 	snprintf(path, sizeof(path), "%s/" GOJAIL_ALLOCATED, node->state);
 	mkdir(path, 0700);
 	format_path(path, sizeof(path), node, job);
@@ -86,7 +87,8 @@ static bool parse_word(struct allocation *allocation, const char *word)
 	if (strncmp(word, "gid=", 4) == 0)
 		return allocation_parse_id(value, &allocation->gid);
 	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
-		if (strlen(strings[i].name) == (size_t)(value - 1 - word) && strncmp(word, strings[i].name, strlen(strings[i].name)) == 0)
+		if (strlen(strings[i].name) == (size_t)(value - 1 - word) &&
+		    strncmp(word, strings[i].name, strlen(strings[i].name)) == 0)
 			return snprintf(strings[i].value, strings[i].size, "%s", value) < (int)strings[i].size;
 	return false;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * allocation.h: what a job asked for when it got this node, as slurmd tells its Prolog. A session of the job's user needs it where no
- * step has begun (docs/state.md).
+ * allocation.h: what a job asked for when it got this node, as slurmd tells its Prolog. A session of the job's user
+ * needs it where no step has begun (docs/state.md).
  */
 #ifndef GOJAIL_ALLOCATION_H
 #define GOJAIL_ALLOCATION_H
@@ -24,8 +24,8 @@ struct allocation {
 bool allocation_parse_id(const char *value, uint32_t *id);
 
 /*
- * Writes the allocation, in place of an earlier one of the job's, and removes the note that an earlier end of it failed: what that
- * left, the next end removes. Returns 0, or -1 with errno; nothing is written then.
+ * Writes the allocation, in place of an earlier one of the job's, and removes the note that an earlier end of it
+ * failed: what that left, the next end removes. Returns 0, or -1 with errno; nothing is written then.
  */
 int allocation_write(const struct node *node, const char *job, const struct allocation *allocation);
 

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * Drops all capabilities but those, bit by number: what is permitted of them is effective then, and none is inheritable. The process may lack some.
- * Returns 0, or -1 with errno.
+ * Drops all capabilities but those, bit by number: what is permitted of them is effective then, and none is
+ * inheritable. The process may lack some. Returns 0, or -1 with errno.
  */
 int capabilities_keep(uint64_t those);
 

@@ -30,7 +30,8 @@ int confine_read(struct confine *confine, const struct node *node, const struct 
 	snprintf(path, sizeof(path), "%s/%s", node->state, jail->seccomp);
 	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return fault_set(fault, "cannot read the seccomp filter %s: %s; run: gojail reload", path, strerror(errno));
+		return fault_set(fault, "cannot read the seccomp filter %s: %s; run: gojail reload", path,
+				 strerror(errno));
 	if (!S_ISREG(st.st_mode) || st.st_uid != 0 || (st.st_mode & 022) || st.st_size <= 0 ||
 	    st.st_size > (off_t)sizeof(confine->filter) || st.st_size % sizeof(confine->filter[0]) ||
 	    read(fd, confine->filter, (size_t)st.st_size) != st.st_size)
@@ -40,12 +41,13 @@ int confine_read(struct confine *confine, const struct node *node, const struct 
 }
 
 /*
- * Drops capabilities from the bounding set. PR_CAPBSET_DROP is invalid beyond the last capability of this kernel (prctl(2)).
- * Returns 0, or -1 with a fault.
+ * Drops capabilities from the bounding set. PR_CAPBSET_DROP is invalid beyond the last capability of this kernel
+ * (prctl(2)). Returns 0, or -1 with a fault.
  *
- * In each task, by a call for each capability: no call of the kernel drops several, a task inherits the set from the thread of slurmstepd that forks it,
- * and that must keep its own. Nothing gives a capability back to a bounding set, which is what programs that root executes later get from it: those of
- * other plugins in the hooks after the tasks' forks, and UnkillableStepProgram. Entering a user namespace fills a set again (confine_finish).
+ * In each task, by a call for each capability: no call of the kernel drops several, a task inherits the set from the
+ * thread of slurmstepd that forks it, and that must keep its own. Nothing gives a capability back to a bounding set,
+ * which is what programs that root executes later get from it: those of other plugins in the hooks after the tasks'
+ * forks, and UnkillableStepProgram. Entering a user namespace fills a set again (confine_finish).
  */
 static int drop_bounding(uint64_t bounding, struct fault *fault)
 {
@@ -63,7 +65,8 @@ static int apply_filter(const struct confine *confine, bool inheritable, struct 
 {
 	if (confine->bounding != UINT64_MAX && drop_bounding(confine->bounding, fault) < 0)
 		return -1;
-	/* slurmd in a container may have inheritable ones: a program of root's gets them, whatever the bounding set is. */
+	/* slurmd in a container may have inheritable ones: a program of root's gets them, whatever the bounding set is.
+	 */
 	if (confine->bounding != UINT64_MAX && inheritable && capabilities_keep_inheritable(confine->bounding) < 0)
 		return fault_set(fault, "cannot drop inheritable capabilities: %s", strerror(errno));
 	if (confine->no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
@@ -77,7 +80,8 @@ static int apply_filter(const struct confine *confine, bool inheritable, struct 
 /* Returns the filter as the jail has it. */
 static struct sock_fprog whole_filter(const struct confine *confine)
 {
-	return (struct sock_fprog){.len = confine->instructions, .filter = (struct sock_filter *)(uintptr_t)confine->filter};
+	return (struct sock_fprog){.len = confine->instructions,
+				   .filter = (struct sock_filter *)(uintptr_t)confine->filter};
 }
 
 int confine_apply(const struct confine *confine, struct fault *fault)
@@ -87,7 +91,8 @@ int confine_apply(const struct confine *confine, struct fault *fault)
 
 int confine_finish(const struct confine *confine, struct fault *fault)
 {
-	/* In a user namespace nothing is inheritable, and the filter, which may refuse the calls for it, is in force. */
+	/* In a user namespace nothing is inheritable, and the filter, which may refuse the calls for it, is in force.
+	 */
 	return apply_filter(confine, false, whole_filter(confine), fault);
 }
 
@@ -99,7 +104,8 @@ int confine_begin(const struct confine *confine, struct fault *fault)
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CONFINE_ARCHITECTURE, 0, 5),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setns, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])), /* the low half: little endian */
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, args[1])), /* the low half: little endian */
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CLONE_NEWUSER, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
@@ -121,8 +127,10 @@ int domain_open(struct fault *fault)
 	int domain = k_landlock_scope();
 
 	return domain >= 0 ? domain :
-			     fault_set(fault, "abstract_sockets = \"step\" needs Landlock of Linux 6.12, and this node's kernel reports: %s; "
-					      "ask your administrator",
+			     fault_set(fault,
+				       "abstract_sockets = \"step\" needs Landlock of Linux 6.12, and this node's "
+				       "kernel reports: %s; "
+				       "ask your administrator",
 				       strerror(errno));
 }
 

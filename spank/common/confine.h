@@ -33,15 +33,15 @@ int confine_read(struct confine *confine, const struct node *node, const struct 
 int confine_apply(const struct confine *confine, struct fault *fault);
 
 /*
- * The same in two steps, for a task that is still to join a user namespace, which gives capabilities back: confine_finish is due
- * after that. Whatever happens in between, the task runs with no more.
+ * The same in two steps, for a task that is still to join a user namespace, which gives capabilities back:
+ * confine_finish is due after that. Whatever happens in between, the task runs with no more.
  */
 int confine_begin(const struct confine *confine, struct fault *fault);
 int confine_finish(const struct confine *confine, struct fault *fault);
 
 /*
- * Opens a Landlock domain whose abstract Unix sockets are its own, for abstract_sockets = "step". Returns a descriptor, or -1 with
- * a fault.
+ * Opens a Landlock domain whose abstract Unix sockets are its own, for abstract_sockets = "step". Returns a descriptor,
+ * or -1 with a fault.
  */
 int domain_open(struct fault *fault);
 

@@ -26,7 +26,8 @@ int enter_as_root(const struct sandbox *sandbox, struct fault *fault)
 {
 	if (sandbox->user < 0)
 		return 0;
-	/* With range, root is another id than the user's; the user has all capabilities there as the owner of the namespace. */
+	/* With range, root is another id than the user's; the user has all capabilities there as the owner of the
+	 * namespace. */
 	if (setns(sandbox->user, CLONE_NEWUSER) == 0 && setresgid(0, 0, 0) == 0 && setresuid(0, 0, 0) == 0)
 		return 0;
 	return fault_set(fault, "cannot become root in the job's user namespace: %s", strerror(errno));
@@ -36,5 +37,6 @@ bool is_in_pid_namespace(const struct sandbox *sandbox)
 {
 	struct stat own, wanted;
 
-	return sandbox->pid < 0 || (stat("/proc/self/ns/pid", &own) == 0 && fstat(sandbox->pid, &wanted) == 0 && is_same_file(&own, &wanted));
+	return sandbox->pid < 0 || (stat("/proc/self/ns/pid", &own) == 0 && fstat(sandbox->pid, &wanted) == 0 &&
+				    is_same_file(&own, &wanted));
 }

@@ -43,14 +43,18 @@ int show_gpus(const struct jail *jail, const char *list, int mnt, int root, stru
 	int count;
 
 	if (jail->ngpus && strspn(list, "0123456789,-") != strlen(list))
-		return fault_set(fault, "cannot find the job's GPUs: Slurm lists them as \"%s\", not by number; ask your administrator", list);
+		return fault_set(
+			fault,
+			"cannot find the job's GPUs: Slurm lists them as \"%s\", not by number; ask your administrator",
+			list);
 	count = find_nodes(jail, list, paths);
 	return count ? share_devices(mnt, root, paths, count, fault) : 0;
 }
 
 #define NOTES_MAX 16384 /* bytes: no node has so many kinds of step */
 
-/* Adds the device nodes of the GPUs to those of the job, some of them once more: what the end of the job asks the driver about. */
+/* Adds the device nodes of the GPUs to those of the job, some of them once more: what the end of the job asks the
+ * driver about. */
 static void note_nodes(const struct node *node, const char *job, const struct jail *jail, const char *list)
 {
 	char path[GOJAIL_PATH_MAX + 64], text[GOJAIL_GPU_NODES_MAX * (sizeof(jail->gpus[0].path) + 1)];

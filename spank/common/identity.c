@@ -23,8 +23,9 @@
 #endif
 
 /*
- * Reads the attributes of each directory above a path: if a directory has changed, a network file system then looks up the next name
- * again (nfs_lookup_revalidate in the kernel's fs/nfs/dir.c). Otherwise a switched link would lead to the old tree for up to a minute.
+ * Reads the attributes of each directory above a path: if a directory has changed, a network file system then looks up
+ * the next name again (nfs_lookup_revalidate in the kernel's fs/nfs/dir.c). Otherwise a switched link would lead to the
+ * old tree for up to a minute.
  */
 static void refresh_parents(const char *path)
 {
@@ -51,7 +52,8 @@ static void append_version(const struct statx *file, char *text, size_t size)
 	size_t used = strlen(text);
 
 	if (S_ISREG(file->stx_mode) && file->stx_uid == 0)
-		snprintf(text + used, size - used, VERSION_WORD "%llu %llu %lld.%09u", (unsigned long long)file->stx_ino, (unsigned long long)file->stx_size,
+		snprintf(text + used, size - used, VERSION_WORD "%llu %llu %lld.%09u",
+			 (unsigned long long)file->stx_ino, (unsigned long long)file->stx_size,
 			 (long long)file->stx_mtime.tv_sec, file->stx_mtime.tv_nsec);
 }
 
@@ -126,7 +128,8 @@ int identity_read(const char *path, const struct identity *before, struct identi
 		return -1;
 	identify(&about, now);
 	if (S_ISDIR(about.stx_mode) && is_root_alone(&about)) {
-		if (statx(root, GOJAIL_VERSION_FILE, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &version) == 0)
+		if (statx(root, GOJAIL_VERSION_FILE, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS,
+			  &version) == 0)
 			append_version(&version, now->text, sizeof(now->text));
 		else if (errno != ENOENT && errno != EACCES)
 			return -1;
@@ -145,7 +148,8 @@ void identity_write_record(const struct identity *identity, char *record, size_t
 	int used = snprintf(record, size, "%s\n", identity->text);
 
 	if (identity->settled)
-		snprintf(record + used, size - (size_t)used, "changed %lld.%09u\n", (long long)identity->changed_s, (unsigned)identity->changed_ns);
+		snprintf(record + used, size - (size_t)used, "changed %lld.%09u\n", (long long)identity->changed_s,
+			 (unsigned)identity->changed_ns);
 }
 
 /* Opens a path by the node's caches alone, and reads from these what they have of its attributes. Returns it, or -1. */

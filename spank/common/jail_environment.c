@@ -39,8 +39,8 @@ static bool has_directory(const char *list, const char *directory)
 }
 
 /*
- * Prepends a directory to a list, unless it is there, as in a step that a task starts. An empty element would mean the current
- * directory. Returns 0 or -1.
+ * Prepends a directory to a list, unless it is there, as in a step that a task starts. An empty element would mean the
+ * current directory. Returns 0 or -1.
  */
 static int prepend_directory(const struct environment *environment, const char *name, const char *directory)
 {
@@ -75,8 +75,11 @@ int jail_environment_add(const struct environment *environment, const struct jai
 		if (!value)
 			continue;
 		*value++ = '\0';
-		if ((first ? prepend_directory(environment, name, value) : environment->set(environment->owner, name, value)) < 0)
-			fault_set(fault, "cannot set %s in the tasks' environment, as a CDI file asks; ask your administrator", name);
+		if ((first ? prepend_directory(environment, name, value) :
+			     environment->set(environment->owner, name, value)) < 0)
+			fault_set(fault,
+				  "cannot set %s in the tasks' environment, as a CDI file asks; ask your administrator",
+				  name);
 	}
 	return fault->text[0] ? -1 : 0;
 }

@@ -23,7 +23,8 @@ extern const struct environment own_environment;
 /* PATH of a user's login, as login(1) of Debian sets it (ENV_PATH of login.defs(5)), without its games. */
 #define LOGIN_PATH "/usr/local/bin:/usr/bin:/bin"
 
-/* Adds the lines env and prepend of the site file, which must still be open. PATH is that of a login where there is none. Returns 0, or -1 with a fault. */
+/* Adds the lines env and prepend of the site file, which must still be open. PATH is that of a login where there is
+ * none. Returns 0, or -1 with a fault. */
 int jail_environment_add(const struct environment *environment, const struct jail *jail, struct fault *fault);
 
 #endif

@@ -43,14 +43,14 @@ static int make_job_dir(const struct node *node, const struct sandbox_spec *spec
 	}
 	fd = job_open(node, spec->job);
 	if (fd < 0)
-		fault_set(fault, "cannot open %s: %s; is the state directory full or read-only?",
-			  path, strerror(errno));
+		fault_set(fault, "cannot open %s: %s; is the state directory full or read-only?", path,
+			  strerror(errno));
 	return fd;
 }
 
 /*
- * Opens and locks the job's directory. Returns the lock, or -1 with a fault. The end of a job removes both, so check that the lock
- * is still linked.
+ * Opens and locks the job's directory. Returns the lock, or -1 with a fault. The end of a job removes both, so check
+ * that the lock is still linked.
  */
 static int lock_job(const struct node *node, const struct sandbox_spec *spec, int64_t until, int *job, bool *created,
 		    struct fault *fault)
@@ -71,7 +71,8 @@ static int lock_job(const struct node *node, const struct sandbox_spec *spec, in
 }
 
 /* Links a file of the template to a name in the job's directory, for people only: no step fails for it. */
-static void link_to_template(const struct node *node, const struct jail *jail, int job, const char *file, const char *to)
+static void link_to_template(const struct node *node, const struct jail *jail, int job, const char *file,
+			     const char *to)
 {
 	char from[GOJAIL_PATH_MAX + 128];
 
@@ -81,9 +82,9 @@ static void link_to_template(const struct node *node, const struct jail *jail, i
 }
 
 /*
- * Writes what must exist before the record: the user's mounts, by which later steps recognize the sandbox; and links to the
- * template's spec, which `gojail spec --job` prints, and to the versions of the store that it may have. Returns 0, or -1 with a
- * fault.
+ * Writes what must exist before the record: the user's mounts, by which later steps recognize the sandbox; and links to
+ * the template's spec, which `gojail spec --job` prints, and to the versions of the store that it may have. Returns 0,
+ * or -1 with a fault.
  */
 static int write_beside(const struct node *node, const struct jail *jail, const struct sandbox_spec *spec, int job,
 			const char *name, struct fault *fault)
@@ -93,7 +94,8 @@ static int write_beside(const struct node *node, const struct jail *jail, const 
 	snprintf(to, sizeof(to), "%s" GOJAIL_MOUNTS_SUFFIX, name);
 	unlinkat(job, to, 0);
 	if (spec->mounts && job_write_text(job, to, spec->mounts) < 0)
-		return fault_set(fault, "cannot write %s in the state directory: %s; is it full or read-only?", to, strerror(errno));
+		return fault_set(fault, "cannot write %s in the state directory: %s; is it full or read-only?", to,
+				 strerror(errno));
 	snprintf(to, sizeof(to), "%s" GOJAIL_SPEC_SUFFIX, name);
 	link_to_template(node, jail, job, GOJAIL_TEMPLATE_SPEC, to);
 	snprintf(to, sizeof(to), ".%s." GOJAIL_VERSIONS, name);
@@ -102,9 +104,9 @@ static int write_beside(const struct node *node, const struct jail *jail, const 
 }
 
 /*
- * Checks that the job may have one more sandbox: each is a process and some fifty mounts, which no cgroup of the job counts. Beside one
- * of another contract there is none: the job would have two /tmp, and processes that do not see each other. Returns 0, or -1 with a
- * fault.
+ * Checks that the job may have one more sandbox: each is a process and some fifty mounts, which no cgroup of the job
+ * counts. Beside one of another contract there is none: the job would have two /tmp, and processes that do not see each
+ * other. Returns 0, or -1 with a fault.
  */
 static int count_sandboxes(int job, struct fault *fault)
 {
@@ -120,32 +122,37 @@ static int count_sandboxes(int job, struct fault *fault)
 	if (dir)
 		closedir(dir);
 	if (foreign)
-		return fault_set(fault, "another version was installed on this node while this job runs, and a new step cannot enter the "
+		return fault_set(fault, "another version was installed on this node while this job runs, and a new "
+					"step cannot enter the "
 					"job's sandbox: its running steps go on; submit what remains as a new job");
 	if (count < GOJAIL_SANDBOXES_MAX)
 		return 0;
-	return fault_set(fault, "this job has %d sandboxes on this node, one for each --jail, --jail-mount and --jail-root of its steps; "
-				"the most that a job may have: use the same options in more of its steps",
+	return fault_set(fault,
+			 "this job has %d sandboxes on this node, one for each --jail, --jail-mount and --jail-root of "
+			 "its steps; "
+			 "the most that a job may have: use the same options in more of its steps",
 			 count);
 }
 
 static int fault_ending_zygote(const struct jail *jail, struct fault *fault)
 {
-	return fault_set(fault, "the zygote of jail \"%s\" ended each time a sandbox was requested; ask your administrator "
-				"to run: gojail check",
+	return fault_set(fault,
+			 "the zygote of jail \"%s\" ended each time a sandbox was requested; ask your administrator "
+			 "to run: gojail check",
 			 jail->name);
 }
 
 /*
- * Connects to the zygote, which may be replaced meanwhile (gojail reload, a new configuration), and notes its template for the sandbox of that
- * name. Returns a socket, ZYGOTE_STUCK, or -1 with a fault.
+ * Connects to the zygote, which may be replaced meanwhile (gojail reload, a new configuration), and notes its template
+ * for the sandbox of that name. Returns a socket, ZYGOTE_STUCK, or -1 with a fault.
  */
 static int connect_to_zygote(const struct node *node, const struct jail *jail, int job, const char *name, int64_t until,
 			     struct record *zygote, struct fault *fault)
 {
 	for (int attempt = 0; attempt < 5; attempt++) {
 		/* Whether it lives, its socket shows. */
-		bool found = attempt == 0 && zygote_read(node, jail->name, zygote) == 0 && strcmp(zygote->key, jail->key) == 0;
+		bool found = attempt == 0 && zygote_read(node, jail->name, zygote) == 0 &&
+			     strcmp(zygote->key, jail->key) == 0;
 
 		if (!found && zygote_find_or_start(node, jail, until, zygote, fault) < 0)
 			return -1;
@@ -154,7 +161,8 @@ static int connect_to_zygote(const struct node *node, const struct jail *jail, i
 		if (talk != ZYGOTE_GONE)
 			return talk;
 		clock_pause_ms(1);
-		/* A launcher was killed between the sockets and the record: nobody serves what the record's zygote had. */
+		/* A launcher was killed between the sockets and the record: nobody serves what the record's zygote had.
+		 */
 		if (attempt > 1 && zygote_replace(node, jail, zygote, until, fault) < 0)
 			return -1;
 	}
@@ -174,7 +182,8 @@ static int add_namespace(const struct record *of, const char *kind, uint32_t fla
 }
 
 /*
- * Requests the job's network for the holder: the one it has, or, where made is set then, a new one. Returns 0, or -1 with a fault.
+ * Requests the job's network for the holder: the one it has, or, where made is set then, a new one. Returns 0, or -1
+ * with a fault.
  */
 static int request_net(const struct node *node, const struct sandbox_spec *spec, struct gojail_request *request,
 		       struct gojail_tree *trees, bool *made, struct fault *fault)
@@ -194,9 +203,10 @@ static int request_net(const struct node *node, const struct sandbox_spec *spec,
 	return add_namespace(&net, "net", GOJAIL_TREE_NET, request, trees, fault);
 }
 
-/* Requests the job's own namespaces for the holder: those of its first sandbox, or new ones. Returns 0, or -1 with a fault. */
-static int request_namespaces(const struct jail *jail, int job, struct gojail_request *request, struct gojail_tree *trees,
-			      struct fault *fault)
+/* Requests the job's own namespaces for the holder: those of its first sandbox, or new ones. Returns 0, or -1 with a
+ * fault. */
+static int request_namespaces(const struct jail *jail, int job, struct gojail_request *request,
+			      struct gojail_tree *trees, struct fault *fault)
 {
 	struct record first;
 	uint64_t made = 0;
@@ -225,11 +235,11 @@ static int write_namespace_record(const struct jail *jail, int job, const struct
 }
 
 /*
- * Attaches the rails, which Go does, and records that. A further sandbox of the job joins its network, and gets device nodes of its
- * own. Returns 0, or -1 with a fault.
+ * Attaches the rails, which Go does, and records that. A further sandbox of the job joins its network, and gets device
+ * nodes of its own. Returns 0, or -1 with a fault.
  */
-static int attach_net(const struct sandbox_spec *spec, const struct sandbox_go *go, int job, const struct record *holder, bool made,
-		      struct fault *fault)
+static int attach_net(const struct sandbox_spec *spec, const struct sandbox_go *go, int job,
+		      const struct record *holder, bool made, struct fault *fault)
 {
 	struct record net = *holder;
 
@@ -246,8 +256,8 @@ static bool is_allocated(const struct node *node, const struct sandbox_spec *spe
 {
 	static struct allocation allocation;
 
-	return !spec->allocated ||
-	       (allocation_read(node, spec->job, &allocation) == 0 && allocation.made == spec->allocated && allocation.uid == spec->user.uid);
+	return !spec->allocated || (allocation_read(node, spec->job, &allocation) == 0 &&
+				    allocation.made == spec->allocated && allocation.uid == spec->user.uid);
 }
 
 static int fault_ended(const struct sandbox_spec *spec, struct fault *fault)
@@ -257,8 +267,8 @@ static int fault_ended(const struct sandbox_spec *spec, struct fault *fault)
 
 /* Collects what the holder is to attach and to enter. Returns 0, or -1 with a fault. */
 static int collect_trees(const struct node *node, const struct site *site, const struct jail *jail,
-			 const struct sandbox_spec *spec, int job, const struct sandbox_go *go, struct gojail_request *request,
-			 struct gojail_tree *trees, bool *net_made, struct fault *fault)
+			 const struct sandbox_spec *spec, int job, const struct sandbox_go *go,
+			 struct gojail_request *request, struct gojail_tree *trees, bool *net_made, struct fault *fault)
 {
 	if (collect_job_mounts(node, site, jail, spec, job, request, trees, fault) < 0 ||
 	    (go && go->trees(spec, trees, &request->ntrees, fault) < 0) ||
@@ -272,8 +282,9 @@ static int fault_no_holder(const struct jail *jail, int asked, struct fault *fau
 {
 	if (asked == ZYGOTE_GONE)
 		return fault_ending_zygote(jail, fault);
-	return fault_set(fault, "the zygote of jail \"%s\" did not answer in time; is the node out of CPU time or memory? "
-				"Try again, or ask your administrator to run: gojail check",
+	return fault_set(fault,
+			 "the zygote of jail \"%s\" did not answer in time; is the node out of CPU time or memory? "
+			 "Try again, or ask your administrator to run: gojail check",
 			 jail->name);
 }
 
@@ -283,12 +294,13 @@ static int fault_no_holder(const struct jail *jail, int asked, struct fault *fau
 #define ZYGOTE_ATTEMPTS 3
 
 /*
- * Builds the sandbox, from the request to the record. Returns 0, or -1 or NOT_MADE with a fault; a holder without a record ends by
- * itself.
+ * Builds the sandbox, from the request to the record. Returns 0, or -1 or NOT_MADE with a fault; a holder without a
+ * record ends by itself.
  */
 static int build_and_record(struct sandbox *sandbox, const struct node *node, const struct site *site,
-			    const struct jail *jail, const struct sandbox_spec *spec, int job, const struct sandbox_go *go,
-			    int64_t until, struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
+			    const struct jail *jail, const struct sandbox_spec *spec, int job,
+			    const struct sandbox_go *go, int64_t until, struct gojail_request *request,
+			    struct gojail_tree *trees, struct fault *fault)
 {
 	char name[SANDBOX_NAME_MAX + 1];
 	bool net_made = false;
@@ -307,11 +319,12 @@ static int build_and_record(struct sandbox *sandbox, const struct node *node, co
 			return -1;
 		talk = connect_to_zygote(node, jail, job, name, until, &zygote, fault);
 		/* While the zygote forks, what the holder is to attach is collected. */
-		if (talk == -1 ||
-		    (attempt == 0 && collect_trees(node, site, jail, spec, job, go, request, trees, &net_made, fault) < 0))
+		if (talk == -1 || (attempt == 0 && collect_trees(node, site, jail, spec, job, go, request, trees,
+								 &net_made, fault) < 0))
 			return -1;
 		answer_by = zygote_find_deadline(&zygote, until);
-		asked = talk < 0 ? talk : zygote_ask(talk, jail->name, request, trees, answer_by, until, &holder, fault);
+		asked = talk < 0 ? talk :
+				   zygote_ask(talk, jail->name, request, trees, answer_by, until, &holder, fault);
 	}
 	if (asked < -1)
 		return fault_no_holder(jail, asked, fault);
@@ -327,22 +340,25 @@ static int build_and_record(struct sandbox *sandbox, const struct node *node, co
 	/* A step shows its own GPUs. Before the record: no other session enters without them. */
 	if (spec->allocated && show_gpus(jail, spec->gpus, sandbox->mnt, sandbox->root, fault) < 0)
 		return -1;
-	/* The end of the job waits for this lock a while only: it may have given up, and noted that for the end of another job. */
+	/* The end of the job waits for this lock a while only: it may have given up, and noted that for the end of
+	 * another job. */
 	if (!is_allocated(node, spec))
 		return fault_ended(spec, fault);
-	if (write_namespace_record(jail, job, &holder, fault) < 0 || write_beside(node, jail, spec, job, name, fault) < 0 ||
-	    record_write(job, name, &holder, fault) < 0)
+	if (write_namespace_record(jail, job, &holder, fault) < 0 ||
+	    write_beside(node, jail, spec, job, name, fault) < 0 || record_write(job, name, &holder, fault) < 0)
 		return -1;
 	if (spec->allocated)
 		note_gpus(node, spec->job, jail, spec->gpus);
 	else
-		job_forget_ended(node, spec->job); /* not for a session: the end may have come while this was built, and is noted as failed for that */
+		job_forget_ended(node, spec->job); /* not for a session: the end may have come while this was built, and
+						      is noted as failed for that */
 	return zygote_keep(talk, job, name, fault);
 }
 
 /* Builds the sandbox from a request of its own. Returns as build_and_record does. */
-static int build_once(struct sandbox *sandbox, const struct node *node, const struct site *site, const struct jail *jail,
-		      const struct sandbox_spec *spec, int job, const struct sandbox_go *go, int64_t until, struct fault *fault)
+static int build_once(struct sandbox *sandbox, const struct node *node, const struct site *site,
+		      const struct jail *jail, const struct sandbox_spec *spec, int job, const struct sandbox_go *go,
+		      int64_t until, struct fault *fault)
 {
 	struct gojail_tree trees[GOJAIL_TREES_MAX];
 	struct gojail_request request = {
@@ -363,7 +379,8 @@ static int build_once(struct sandbox *sandbox, const struct node *node, const st
 	return result;
 }
 
-/* Replaces the template if it is what the sandbox could not be made for. Reports whether it did; else the fault is why no sandbox was made. */
+/* Replaces the template if it is what the sandbox could not be made for. Reports whether it did; else the fault is why
+ * no sandbox was made. */
 static bool replace_template(const struct node *node, const struct jail *jail, int64_t until, struct fault *fault)
 {
 	struct fault why = {0};
@@ -375,7 +392,8 @@ static bool replace_template(const struct node *node, const struct jail *jail, i
 }
 
 /* Verifies that the storage of the sandbox of that spec answers. Returns 0, or -1 with a fault. */
-static int await_storage(const struct node *node, const struct jail *jail, const struct sandbox_spec *spec, int64_t until, struct fault *fault)
+static int await_storage(const struct node *node, const struct jail *jail, const struct sandbox_spec *spec,
+			 int64_t until, struct fault *fault)
 {
 	char name[SANDBOX_NAME_MAX + 1];
 
@@ -384,9 +402,9 @@ static int await_storage(const struct node *node, const struct jail *jail, const
 }
 
 /*
- * Checks that the job still has this node: Slurm does not wait for a session. The end of the job removes the allocation, and then looks
- * for the directory of the job. So it finds the directory, which the caller has made and locked, or is noticed here, and the directory is
- * removed again. Returns 0, or -1 with a fault.
+ * Checks that the job still has this node: Slurm does not wait for a session. The end of the job removes the
+ * allocation, and then looks for the directory of the job. So it finds the directory, which the caller has made and
+ * locked, or is noticed here, and the directory is removed again. Returns 0, or -1 with a fault.
  */
 static int check_allocated(const struct node *node, const struct sandbox_spec *spec, int job, struct fault *fault)
 {
@@ -400,18 +418,22 @@ static int check_allocated(const struct node *node, const struct sandbox_spec *s
 	return fault_ended(spec, fault);
 }
 
-/* Does what sandbox_build does, unless an earlier job of the same number left something: then it returns -1 with a fault that says so. */
-static int find_or_build(struct sandbox *sandbox, const struct node *node, const struct site *site, const struct jail *jail,
-			 const struct sandbox_spec *spec, const struct sandbox_go *go, int64_t until, struct fault *fault)
+/* Does what sandbox_build does, unless an earlier job of the same number left something: then it returns -1 with a
+ * fault that says so. */
+static int find_or_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
+			 const struct jail *jail, const struct sandbox_spec *spec, const struct sandbox_go *go,
+			 int64_t until, struct fault *fault)
 {
 	scoped_fd job = -1;
 	bool created = false;
 	scoped_fd lock = lock_job(node, spec, until, &job, &created, fault);
 	int result;
 
-	if (lock < 0 || check_allocated(node, spec, job, fault) < 0 || (result = job_check_owner(job, spec->user.uid, fault)) < 0)
+	if (lock < 0 || check_allocated(node, spec, job, fault) < 0 ||
+	    (result = job_check_owner(job, spec->user.uid, fault)) < 0)
 		return -1;
-	/* Whoever builds a sandbox notes the owner before, under the lock: the job has none as long as nobody is noted. */
+	/* Whoever builds a sandbox notes the owner before, under the lock: the job has none as long as nobody is noted.
+	 */
 	created = created && result == JOB_OWNER_NOTED;
 	if (!created && sandbox_find(sandbox, node, jail, spec, fault) == 0) {
 		result = await_storage(node, jail, spec, until, fault);
@@ -428,18 +450,19 @@ static int find_or_build(struct sandbox *sandbox, const struct node *node, const
 		return -1;
 	result = build_once(sandbox, node, site, jail, spec, job, go, until, fault);
 	/* Once in a launch. */
-	if (result == NOT_MADE && !fault->silent && prepared != TEMPLATE_REPLACED && replace_template(node, jail, until, fault))
+	if (result == NOT_MADE && !fault->silent && prepared != TEMPLATE_REPLACED &&
+	    replace_template(node, jail, until, fault))
 		result = build_once(sandbox, node, site, jail, spec, job, go, until, fault);
 	return result < 0 ? -1 : 0;
 }
 
-int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site,
-		  const struct jail *jail, const struct sandbox_spec *spec, const struct sandbox_go *go,
-		  int64_t until, struct fault *fault)
+int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site, const struct jail *jail,
+		  const struct sandbox_spec *spec, const struct sandbox_go *go, int64_t until, struct fault *fault)
 {
 	int result = find_or_build(sandbox, node, site, jail, spec, go, until, fault);
 
-	/* The sandbox of a user's sessions has the number of the user, which no other user gets: what is another's there is a mistake. */
+	/* The sandbox of a user's sessions has the number of the user, which no other user gets: what is another's
+	 * there is a mistake. */
 	if (result == 0 || !fault->earlier || strncmp(spec->job, GOJAIL_LOGIN, strlen(GOJAIL_LOGIN)) == 0)
 		return result;
 	*fault = (struct fault){0};
@@ -448,7 +471,8 @@ int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct
 	return find_or_build(sandbox, node, site, jail, spec, go, until, fault);
 }
 
-int sandbox_launch(const char *verb, pid_t parent, const struct node *node, const char *jail, const struct sandbox_spec *spec, int64_t until, struct fault *fault)
+int sandbox_launch(const char *verb, pid_t parent, const struct node *node, const char *jail,
+		   const struct sandbox_spec *spec, int64_t until, struct fault *fault)
 {
 	static char groups[65536];
 	struct launch launch;
@@ -458,7 +482,9 @@ int sandbox_launch(const char *verb, pid_t parent, const struct node *node, cons
 		used += (size_t)snprintf(groups + used, sizeof(groups) - used, "%s%u", i ? "," : "",
 					 (unsigned)spec->user.groups[i]);
 	if (used >= sizeof(groups))
-		return fault_set(fault, "the user is in %d groups, more than --jail-mount, --jail-net and sessions support", spec->user.ngroups);
+		return fault_set(fault,
+				 "the user is in %d groups, more than --jail-mount, --jail-net and sessions support",
+				 spec->user.ngroups);
 	launch_prepare(&launch, node, verb, until);
 	if (parent)
 		launch_add_word(&launch, "parent=%d", (int)parent);
@@ -477,8 +503,8 @@ int sandbox_launch(const char *verb, pid_t parent, const struct node *node, cons
 	return launch_run(&launch, node, until, fault);
 }
 
-int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct site *site,
-		 const struct jail *jail, const struct sandbox_spec *spec, struct fault *fault)
+int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct site *site, const struct jail *jail,
+		 const struct sandbox_spec *spec, struct fault *fault)
 {
 	int64_t until = clock_ms() + site->deadline_ms;
 

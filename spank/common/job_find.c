@@ -13,8 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-const struct sandbox_kind sandbox_kinds[SANDBOX_KINDS] = {
-	{GOJAIL_REQUEST_PID, "pid", GOJAIL_PID_FD}, {GOJAIL_REQUEST_IPC, "ipc", GOJAIL_IPC_FD}, {GOJAIL_REQUEST_UTS, "uts", GOJAIL_UTS_FD}};
+const struct sandbox_kind sandbox_kinds[SANDBOX_KINDS] = {{GOJAIL_REQUEST_PID, "pid", GOJAIL_PID_FD},
+							  {GOJAIL_REQUEST_IPC, "ipc", GOJAIL_IPC_FD},
+							  {GOJAIL_REQUEST_UTS, "uts", GOJAIL_UTS_FD}};
 
 void sandbox_close(struct sandbox *sandbox)
 {
@@ -29,16 +30,10 @@ void sandbox_close(struct sandbox *sandbox)
 	close_fd(&sandbox->holder);
 }
 
-uint64_t job_hash(const char *text)
-{
-	return hash_add(HASH_BEGIN, text, text ? strlen(text) : 0);
-}
+uint64_t job_hash(const char *text) { return hash_add(HASH_BEGIN, text, text ? strlen(text) : 0); }
 
 /* Bits of the last digit of a sandbox's name: a network of the job's own, and a mode of --jail-root. */
-enum { KIND_NET = 1,
-       KIND_RANGE = 2,
-       KIND_SELF = 4,
-       KIND_ALL = 7 };
+enum { KIND_NET = 1, KIND_RANGE = 2, KIND_SELF = 4, KIND_ALL = 7 };
 
 /* Returns the kind of the sandbox of that spec. */
 static uint64_t kind_number(const struct sandbox_spec *spec)
@@ -54,15 +49,9 @@ static unsigned long read_kind(const char *name)
 	return strchr(name, '+') ? strtoul(name + strlen(name) - 1, NULL, 16) & KIND_ALL : 0;
 }
 
-bool sandbox_has_root(const char *name)
-{
-	return read_kind(name) & (KIND_RANGE | KIND_SELF);
-}
+bool sandbox_has_root(const char *name) { return read_kind(name) & (KIND_RANGE | KIND_SELF); }
 
-bool sandbox_is_range(const char *name)
-{
-	return read_kind(name) & KIND_RANGE;
-}
+bool sandbox_is_range(const char *name) { return read_kind(name) & KIND_RANGE; }
 
 void sandbox_name(char *name, const struct jail *jail, const struct sandbox_spec *spec)
 {
@@ -73,7 +62,9 @@ void sandbox_name(char *name, const struct jail *jail, const struct sandbox_spec
 		snprintf(name, SANDBOX_NAME_MAX + 1, "%s+%016" PRIx64, jail->name, hash);
 }
 
-#define OTHERS_TEXT "a job of another user with the same id left its sandbox on this node; ask your administrator to run: gojail sweep"
+#define OTHERS_TEXT                                                                                                    \
+	"a job of another user with the same id left its sandbox on this node; ask your administrator to run: gojail " \
+	"sweep"
 
 int job_find_net(const char *state, const struct sandbox_spec *spec, struct record *net, struct fault *fault)
 {
@@ -87,8 +78,9 @@ int job_find_net(const char *state, const struct sandbox_spec *spec, struct reco
 	snprintf(key, sizeof(key), "%016" PRIx64, job_hash(spec->net));
 	if (strcmp(key, net->key) == 0)
 		return 0;
-	return fault_set(fault, "--jail-net=%s: an earlier step gave this job other rails, and all of its steps share them; "
-				"use the same rails, or start another job",
+	return fault_set(fault,
+			 "--jail-net=%s: an earlier step gave this job other rails, and all of its steps share them; "
+			 "use the same rails, or start another job",
 			 spec->net);
 }
 
@@ -99,7 +91,8 @@ static int *fd_of_kind(struct sandbox *sandbox, int kind)
 	return fds[kind];
 }
 
-int sandbox_take_from_holder(struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec, const struct record *holder)
+int sandbox_take_from_holder(struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec,
+			     const struct record *holder)
 {
 	sandbox->mnt = record_get_fd(holder, sandbox->holder, GOJAIL_MNT_FD);
 	sandbox->stage = record_get_fd(holder, sandbox->holder, GOJAIL_STAGE_FD);
@@ -120,7 +113,8 @@ int sandbox_take_from_holder(struct sandbox *sandbox, const struct jail *jail, c
 	return 0;
 }
 
-int sandbox_open_recorded(struct sandbox *sandbox, int job, const char *name, struct record *holder, struct fault *fault)
+int sandbox_open_recorded(struct sandbox *sandbox, int job, const char *name, struct record *holder,
+			  struct fault *fault)
 {
 	sandbox->holder = job < 0 ? -1 : record_open(job, name, holder);
 	scoped_fd process = sandbox->holder < 0 ? -1 : record_open_proc(holder);
@@ -141,7 +135,9 @@ int sandbox_open_user(struct sandbox *sandbox, const char *name, const struct re
 	if (!sandbox_has_root(name))
 		return 0;
 	sandbox->user = record_get_fd(holder, sandbox->holder, GOJAIL_USER_FD);
-	return sandbox->user >= 0 ? 0 : fault_set(fault, "cannot open the user namespace of sandbox %s: %s", name, strerror(errno));
+	return sandbox->user >= 0 ?
+		       0 :
+		       fault_set(fault, "cannot open the user namespace of sandbox %s: %s", name, strerror(errno));
 }
 
 void job_forget_ended(const struct node *node, const char *job)
@@ -176,7 +172,8 @@ static bool has_suffix(const char *text, const char *suffix)
 	return length > tail && strcmp(text + length - tail, suffix) == 0;
 }
 
-/* Reports whether a name in the directory of a job is that of a sandbox's record; no jail has the name of another file. */
+/* Reports whether a name in the directory of a job is that of a sandbox's record; no jail has the name of another file.
+ */
 static bool is_sandbox(const char *name)
 {
 	static const char *const beside[] = {GOJAIL_SPEC_SUFFIX, GOJAIL_MOUNTS_SUFFIX, GOJAIL_STORAGE_SUFFIX};
@@ -197,20 +194,14 @@ const char *job_next_sandbox(DIR *dir)
 	return NULL;
 }
 
-size_t sandbox_measure_jail(const char *name)
-{
-	return strcspn(name, "+");
-}
+size_t sandbox_measure_jail(const char *name) { return strcspn(name, "+"); }
 
 bool sandbox_is_of_jail(const char *name, const char *jail)
 {
 	return !jail || (strlen(jail) == sandbox_measure_jail(name) && strncmp(name, jail, strlen(jail)) == 0);
 }
 
-bool job_is_run(const char *job)
-{
-	return strncmp(job, "run-", 4) == 0;
-}
+bool job_is_run(const char *job) { return strncmp(job, "run-", 4) == 0; }
 
 int job_open(const struct node *node, const char *job)
 {
@@ -293,7 +284,8 @@ int sandbox_find(struct sandbox *sandbox, const struct node *node, const struct 
 	if (holder.uid != spec->user.uid)
 		fault_set_earlier(fault, OTHERS_TEXT);
 	else if (!has_same_mounts(path, spec))
-		fault_set(fault, "another sandbox of this job has the same hash; change --jail-mount, for example the order of its mounts");
+		fault_set(fault, "another sandbox of this job has the same hash; change --jail-mount, for example the "
+				 "order of its mounts");
 	else if ((!spec->net || sandbox->net >= 0) && sandbox_take_from_holder(sandbox, jail, spec, &holder) == 0)
 		return 0;
 	sandbox_close(sandbox);

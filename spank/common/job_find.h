@@ -19,9 +19,10 @@ struct sandbox_kind {
 extern const struct sandbox_kind sandbox_kinds[SANDBOX_KINDS];
 
 /*
- * Writes the sandbox's name: the jail's name, and a hash where there is more: mounts, a network of the job's own, a user namespace.
- * A user can find a list of mounts with any hash: sandboxes of two kinds differ in the last digit whatever their mounts are,
- * and the mounts are in a file beside the record, which sandbox_find compares. name has SANDBOX_NAME_MAX + 1 bytes.
+ * Writes the sandbox's name: the jail's name, and a hash where there is more: mounts, a network of the job's own, a
+ * user namespace. A user can find a list of mounts with any hash: sandboxes of two kinds differ in the last digit
+ * whatever their mounts are, and the mounts are in a file beside the record, which sandbox_find compares. name has
+ * SANDBOX_NAME_MAX + 1 bytes.
  */
 void sandbox_name(char *name, const struct jail *jail, const struct sandbox_spec *spec);
 
@@ -32,37 +33,41 @@ bool sandbox_has_root(const char *name);
 bool sandbox_is_range(const char *name);
 
 /* Opens the sandbox if it is there. Returns 0, or -1; with a fault where it is there, and is not for this step. */
-int sandbox_find(struct sandbox *sandbox, const struct node *node, const struct jail *jail, const struct sandbox_spec *spec,
-		 struct fault *fault);
+int sandbox_find(struct sandbox *sandbox, const struct node *node, const struct jail *jail,
+		 const struct sandbox_spec *spec, struct fault *fault);
 
 /*
- * Opens what the holder of the sandbox holds. Returns 0 or -1. Descriptors, and not just its pidfd: a process in a Landlock domain,
- * as slurmstepd may be, is refused setns(2) by that.
+ * Opens what the holder of the sandbox holds. Returns 0 or -1. Descriptors, and not just its pidfd: a process in a
+ * Landlock domain, as slurmstepd may be, is refused setns(2) by that.
  */
-int sandbox_take_from_holder(struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec, const struct record *holder);
+int sandbox_take_from_holder(struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec,
+			     const struct record *holder);
 
 /*
- * Opens all namespaces of the holder whose record is NAME in the job's directory, but a user namespace: the node's where the job
- * has none of its own. stage and root stay closed. Returns 0, or -1 with a fault.
+ * Opens all namespaces of the holder whose record is NAME in the job's directory, but a user namespace: the node's
+ * where the job has none of its own. stage and root stay closed. Returns 0, or -1 with a fault.
  */
-int sandbox_open_recorded(struct sandbox *sandbox, int job, const char *name, struct record *holder, struct fault *fault);
+int sandbox_open_recorded(struct sandbox *sandbox, int job, const char *name, struct record *holder,
+			  struct fault *fault);
 
 /*
- * Opens the user namespace of the holder whose record has that name, in which the job's tasks are root (--jail-root); does nothing
- * where there is none. Returns 0, or -1 with a fault.
+ * Opens the user namespace of the holder whose record has that name, in which the job's tasks are root (--jail-root);
+ * does nothing where there is none. Returns 0, or -1 with a fault.
  */
 int sandbox_open_user(struct sandbox *sandbox, const char *name, const struct record *holder, struct fault *fault);
 
-/* Finds the record of the job's network, if that is attached. Returns 0, or -1; with a fault where the job has other rails. */
+/* Finds the record of the job's network, if that is attached. Returns 0, or -1; with a fault where the job has other
+ * rails. */
 int job_find_net(const char *state, const struct sandbox_spec *spec, struct record *net, struct fault *fault);
 
 /*
- * Removes the note that an earlier end of the job failed: the job is back, and a session is told that a noted job has ended. What that
- * end left is removed by the next one, which is noted anew if it fails.
+ * Removes the note that an earlier end of the job failed: the job is back, and a session is told that a noted job has
+ * ended. What that end left is removed by the next one, which is noted anew if it fails.
  */
 void job_forget_ended(const struct node *node, const char *job);
 
-/* Reports whether a name is that of a `gojail run`: one command has its sandbox, which ends with it, and may not have munge's socket at all. */
+/* Reports whether a name is that of a `gojail run`: one command has its sandbox, which ends with it, and may not have
+ * munge's socket at all. */
 bool job_is_run(const char *job);
 
 /* Opens the directory of a job in the state directory. Returns -1 with errno. */
@@ -74,8 +79,8 @@ bool job_has_owner(int job, uid_t uid);
 #define JOB_OWNER_NOTED 1
 
 /*
- * Checks that the directory of the job is this user's, and notes the user in a new one: a directory of that number may be what
- * another user's job has left. Returns 0, JOB_OWNER_NOTED if nobody was noted, or -1 with a fault.
+ * Checks that the directory of the job is this user's, and notes the user in a new one: a directory of that number may
+ * be what another user's job has left. Returns 0, JOB_OWNER_NOTED if nobody was noted, or -1 with a fault.
  */
 int job_check_owner(int job, uid_t uid, struct fault *fault);
 
@@ -85,7 +90,8 @@ int job_write_text(int dir, const char *name, const char *text);
 /* Opens the directory of a job for job_next_sandbox. Returns NULL with errno. */
 DIR *job_open_list(const struct node *node, const char *job);
 
-/* Returns the next name in the directory of a job that is that of a sandbox's record, or NULL. The files beside it have the user's words in them. */
+/* Returns the next name in the directory of a job that is that of a sandbox's record, or NULL. The files beside it have
+ * the user's words in them. */
 const char *job_next_sandbox(DIR *dir);
 
 /* Returns the length of the name of the jail that a sandbox of that name is of, see sandbox_name. */

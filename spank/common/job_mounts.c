@@ -41,12 +41,12 @@ static int open_script_tree(const struct jail *jail, const struct sandbox_spec *
 
 	if (!slash || strncmp(spec->script, jail->spool, (size_t)(slash - spec->script)) ||
 	    jail->spool[slash - spec->script])
-		return fault_set(fault, "the batch script is in %s, but gojail expects SlurmdSpoolDir to be %s; "
-					"ask your administrator to run gojail check",
+		return fault_set(fault,
+				 "the batch script is in %s, but gojail expects SlurmdSpoolDir to be %s; "
+				 "ask your administrator to run gojail check",
 				 spec->script, jail->spool);
 	tree = k_open_tree(AT_FDCWD, spec->script, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-	if (tree >= 0 &&
-	    k_mount_setattr(tree, jail->script.attributes) == 0)
+	if (tree >= 0 && k_mount_setattr(tree, jail->script.attributes) == 0)
 		return tree;
 	fault_set(fault, "cannot show the batch script in %s in the jail: %s", spec->script, strerror(errno));
 	close_fd(&tree);
@@ -54,9 +54,9 @@ static int open_script_tree(const struct jail *jail, const struct sandbox_spec *
 }
 
 /*
- * Opens munge's socket as it is now: munged creates a new one whenever it starts. Returns -1 where there is none: munged is down
- * at the moment, which is no reason to fail a step that may never need it. The jail then has the template's empty file in its
- * place.
+ * Opens munge's socket as it is now: munged creates a new one whenever it starts. Returns -1 where there is none:
+ * munged is down at the moment, which is no reason to fail a step that may never need it. The jail then has the
+ * template's empty file in its place.
  */
 static int open_munge_tree(const struct jail *jail)
 {
@@ -64,14 +64,15 @@ static int open_munge_tree(const struct jail *jail)
 	/* The directory is munge's own user's, who must not choose another file by a symlink. */
 	int tree = k_open_tree(AT_FDCWD, jail->munge.path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 
-	if (tree >= 0 && (fstat(tree, &st) < 0 || !S_ISSOCK(st.st_mode) || k_mount_setattr(tree, jail->munge.attributes) < 0))
+	if (tree >= 0 &&
+	    (fstat(tree, &st) < 0 || !S_ISSOCK(st.st_mode) || k_mount_setattr(tree, jail->munge.attributes) < 0))
 		close_fd(&tree);
 	return tree;
 }
 
 /*
- * Finds another sandbox of the same job, of that jail or of any: /dev/shm, and a /tmp in memory, are one per job; the changes to
- * the root are one per job and jail. Returns 0 or -1.
+ * Finds another sandbox of the same job, of that jail or of any: /dev/shm, and a /tmp in memory, are one per job; the
+ * changes to the root are one per job and jail. Returns 0 or -1.
  */
 static int find_sibling(int job, const char *jail, struct record *sibling)
 {
@@ -90,11 +91,12 @@ static int find_sibling(int job, const char *jail, struct record *sibling)
 }
 
 /*
- * Adds a mount that another sandbox of the job has, from that sandbox's stage: its paths are gojail's own, while the owner of the jail's root
- * can rename a directory with a mount, and a path there leads to something else. The stage's has no exec. Returns 0, or -1 with errno.
+ * Adds a mount that another sandbox of the job has, from that sandbox's stage: its paths are gojail's own, while the
+ * owner of the jail's root can rename a directory with a mount, and a path there leads to something else. The stage's
+ * has no exec. Returns 0, or -1 with errno.
  */
-static int add_shared_tree(int stage, const char *path, uint64_t attributes, struct gojail_request *request, struct gojail_tree *trees,
-			   struct fault *fault)
+static int add_shared_tree(int stage, const char *path, uint64_t attributes, struct gojail_request *request,
+			   struct gojail_tree *trees, struct fault *fault)
 {
 	int tree = visit_clone_mount(stage, path);
 
@@ -104,17 +106,21 @@ static int add_shared_tree(int stage, const char *path, uint64_t attributes, str
 }
 
 /* Adds what another sandbox of the job, with that stage, has where the jail plans mounts of which a job has one. */
-static int add_shared_trees(const struct jail *jail, int stage, struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
+static int add_shared_trees(const struct jail *jail, int stage, struct gojail_request *request,
+			    struct gojail_tree *trees, struct fault *fault)
 {
 	int result = 0;
 
 	request->flags |= GOJAIL_REQUEST_SHARED;
 	for (uint32_t i = 0; i < jail->nmounts && result == 0; i++)
 		if (jail->mounts[i].how & GOJAIL_MOUNT_JOB)
-			result = add_shared_tree(stage, jail->mounts[i].destination, jail->mounts[i].attributes, request, trees, fault);
+			result = add_shared_tree(stage, jail->mounts[i].destination, jail->mounts[i].attributes,
+						 request, trees, fault);
 	if (result == 0 && jail->tmp.path[0])
 		result = add_shared_tree(stage, jail->tmp.path, jail->tmp.attributes, request, trees, fault);
-	return result == 0 ? 0 : fault_set(fault, "cannot share the job's /dev/shm and /tmp with its other sandbox: %s", strerror(errno));
+	return result == 0 ? 0 :
+			     fault_set(fault, "cannot share the job's /dev/shm and /tmp with its other sandbox: %s",
+				       strerror(errno));
 }
 
 /* Reports whether each job in the jail has changes to the root of its own. */
@@ -126,9 +132,11 @@ static bool is_writable(const struct jail *jail)
 	return false;
 }
 
-/* Adds the root that the job has in another sandbox of this jail, or else what holds its changes on disk. Returns 0, or -1 with a fault. */
-static int add_root(const struct node *node, const struct site *site, const struct jail *jail, const struct sandbox_spec *spec, int job,
-		    struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
+/* Adds the root that the job has in another sandbox of this jail, or else what holds its changes on disk. Returns 0, or
+ * -1 with a fault. */
+static int add_root(const struct node *node, const struct site *site, const struct jail *jail,
+		    const struct sandbox_spec *spec, int job, struct gojail_request *request, struct gojail_tree *trees,
+		    struct fault *fault)
 {
 	char name[GOJAIL_NAME_MAX + sizeof(SCRATCH_UPPER)];
 	const struct scratch_part part = {name, jail->quota, jail->upper.attributes};
@@ -139,18 +147,22 @@ static int add_root(const struct node *node, const struct site *site, const stru
 	scoped_fd process = find_sibling(job, jail->name, &sibling) == 0 ? record_open_proc(&sibling) : -1;
 	scoped_fd mnt = open_namespace(process, "mnt");
 	if (mnt >= 0)
-		return add_tree(trees, &request->ntrees, visit_clone_mount(mnt, NULL), "/", GOJAIL_TREE_ROOT, fault) == 0 ?
+		return add_tree(trees, &request->ntrees, visit_clone_mount(mnt, NULL), "/", GOJAIL_TREE_ROOT, fault) ==
+				       0 ?
 			       0 :
-			       fault_set(fault, "cannot share the job's root with its other sandbox: %s", strerror(errno));
+			       fault_set(fault, "cannot share the job's root with its other sandbox: %s",
+					 strerror(errno));
 	snprintf(name, sizeof(name), SCRATCH_UPPER "%s", jail->name);
 	if (!jail->upper.path[0])
 		return 0;
-	return add_tree(trees, &request->ntrees, scratch_open_tree(node, site->scratch, spec->job, spec->user.uid, job, &part, fault), "/",
+	return add_tree(trees, &request->ntrees,
+			scratch_open_tree(node, site->scratch, spec->job, spec->user.uid, job, &part, fault), "/",
 			GOJAIL_TREE_UPPER, fault);
 }
 
-int collect_job_mounts(const struct node *node, const struct site *site, const struct jail *jail, const struct sandbox_spec *spec, int job,
-		       struct gojail_request *request, struct gojail_tree *trees, struct fault *fault)
+int collect_job_mounts(const struct node *node, const struct site *site, const struct jail *jail,
+		       const struct sandbox_spec *spec, int job, struct gojail_request *request,
+		       struct gojail_tree *trees, struct fault *fault)
 {
 	const struct scratch_part tmp = {SCRATCH_TMP, jail->quota, jail->tmp.attributes};
 	uint32_t *count = &request->ntrees;
@@ -163,8 +175,9 @@ int collect_job_mounts(const struct node *node, const struct site *site, const s
 		    (jail->quota && scratch_limit(spec->job, job, jail->quota, fault) < 0))
 			return -1;
 	} else if (jail->tmp.path[0] &&
-		   add_tree(trees, count, scratch_open_tree(node, site->scratch, spec->job, spec->user.uid, job, &tmp, fault), jail->tmp.path, 0,
-			    fault) < 0) {
+		   add_tree(trees, count,
+			    scratch_open_tree(node, site->scratch, spec->job, spec->user.uid, job, &tmp, fault),
+			    jail->tmp.path, 0, fault) < 0) {
 		return -1;
 	}
 	if (add_root(node, site, jail, spec, job, request, trees, fault) < 0)
@@ -208,8 +221,8 @@ static int attach_tree(void *what)
 }
 
 /*
- * Attaches a detached tree at path of another namespace, in a directory created for it in a tmpfs of gojail's. Returns 0, or -1
- * with a fault.
+ * Attaches a detached tree at path of another namespace, in a directory created for it in a tmpfs of gojail's. Returns
+ * 0, or -1 with a fault.
  */
 static int attach_in_namespace(int mnt, int root, const char *path, int tree, struct fault *fault)
 {
@@ -240,12 +253,13 @@ bool job_has_munge(const struct sandbox *sandbox, const struct jail *jail)
 {
 	struct stat st;
 
-	return !jail->munge.path[0] || lstat(jail->munge.path, &st) < 0 || !S_ISSOCK(st.st_mode) || shows_same(sandbox->root, jail->munge.path);
+	return !jail->munge.path[0] || lstat(jail->munge.path, &st) < 0 || !S_ISSOCK(st.st_mode) ||
+	       shows_same(sandbox->root, jail->munge.path);
 }
 
 /*
- * Replaces what is mounted on a file by a detached tree, for visit: nothing can be mounted on a file that is removed. Returns 0, or -1 with
- * errno.
+ * Replaces what is mounted on a file by a detached tree, for visit: nothing can be mounted on a file that is removed.
+ * Returns 0, or -1 with errno.
  */
 static int replace_mount(void *what)
 {

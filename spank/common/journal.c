@@ -23,7 +23,8 @@ static void send_line(const char *line, int length)
 
 	for (unsigned i = 0; fd >= 0 && i < sizeof(sockets) / sizeof(sockets[0]); i++) {
 		snprintf(to.sun_path, sizeof(to.sun_path), "%s", sockets[i]);
-		if (sendto(fd, line, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&to, sizeof(to)) >= 0)
+		if (sendto(fd, line, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&to, sizeof(to)) >=
+		    0)
 			return;
 	}
 }
@@ -54,7 +55,8 @@ void journal_ended(const char *what, const char *more, const char *why)
 	char quoted[1024];
 
 	if (why[0])
-		journal_write(JOURNAL_ERROR, "%s%s error=\"%s\"", what, more, journal_quote(quoted, sizeof(quoted), why));
+		journal_write(JOURNAL_ERROR, "%s%s error=\"%s\"", what, more,
+			      journal_quote(quoted, sizeof(quoted), why));
 	else
 		journal_write(JOURNAL_INFO, "%s%s", what, more);
 }

@@ -32,7 +32,8 @@ void launch_add_word(struct launch *launch, const char *format, ...)
 	launch->argv[launch->argc] = NULL;
 }
 
-/* Returns the component that somebody other than root could replace, or NULL. A missing one is reported when it is started. */
+/* Returns the component that somebody other than root could replace, or NULL. A missing one is reported when it is
+ * started. */
 static const char *find_untrusted(const struct node *node)
 {
 	static const char *const parts[] = {GOJAIL_LAUNCHER, GOJAIL_LIBRARY};
@@ -100,8 +101,7 @@ static int spawn_launcher(struct launch *launch, int reply, pid_t *pid)
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setsigdefault(&attributes, &all);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-						      POSIX_SPAWN_SETSID);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
 	error = posix_spawn(pid, launch->argv[0], &files, &attributes, launch->argv, environment);
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&files);
@@ -109,8 +109,8 @@ static int spawn_launcher(struct launch *launch, int reply, pid_t *pid)
 }
 
 /*
- * Reads lines until "ok", which returns 0, or "error" or the end, which return -1 with a fault. "pid N START" goes into detached,
- * "note TEXT" into the launch.
+ * Reads lines until "ok", which returns 0, or "error" or the end, which return -1 with a fault. "pid N START" goes into
+ * detached, "note TEXT" into the launch.
  */
 static int await_reply(int reply, int64_t until, struct launch *launch, struct record *detached, struct fault *fault)
 {
@@ -123,7 +123,8 @@ static int await_reply(int reply, int64_t until, struct launch *launch, struct r
 
 		if (!clock_await(reply, until))
 			return fault_set_silent(fault, "gojail-launcher did not answer before the deadline; "
-						       "the storage of the jail may hang, or a link of its network be slow: ask your administrator");
+						       "the storage of the jail may hang, or a link of its network be "
+						       "slow: ask your administrator");
 		got = read(reply, text + have, sizeof(text) - 1 - have);
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -138,7 +139,8 @@ static int await_reply(int reply, int64_t until, struct launch *launch, struct r
 				return 0;
 			silent = silent || strcmp(line, "silent") == 0;
 			if (strncmp(line, "error ", 6) == 0)
-				return silent ? fault_set_silent(fault, "%s", line + 6) : fault_set(fault, "%s", line + 6);
+				return silent ? fault_set_silent(fault, "%s", line + 6) :
+						fault_set(fault, "%s", line + 6);
 			(void)sscanf(line, "pid %d %" SCNu64, &detached->pid, &detached->start);
 			if (strncmp(line, "note ", 5) == 0)
 				snprintf(launch->note, sizeof(launch->note), "%s", line + 5);
@@ -151,8 +153,8 @@ static int await_reply(int reply, int64_t until, struct launch *launch, struct r
 }
 
 /*
- * Reaps the child, and waits for that at most a second: a process that is killed and still exists hangs in the kernel, and
- * slurmstepd must not hang with it.
+ * Reaps the child, and waits for that at most a second: a process that is killed and still exists hangs in the kernel,
+ * and slurmstepd must not hang with it.
  */
 static void reap_launcher(pid_t pid)
 {
@@ -169,8 +171,11 @@ int launch_run(struct launch *launch, const struct node *node, int64_t until, st
 
 	if (launch->untrusted) {
 		launch_free(launch);
-		return fault_set(fault, "%s/%s can be changed by others than root; ask your administrator to run: chown root %s/%s; chmod go-w %s/%s",
-				 node->libdir, launch->untrusted, node->libdir, launch->untrusted, node->libdir, launch->untrusted);
+		return fault_set(fault,
+				 "%s/%s can be changed by others than root; ask your administrator to run: chown root "
+				 "%s/%s; chmod go-w %s/%s",
+				 node->libdir, launch->untrusted, node->libdir, launch->untrusted, node->libdir,
+				 launch->untrusted);
 	}
 	if (launch->overflow || pipe2(pipefd, O_CLOEXEC) < 0) {
 		launch_free(launch);
@@ -180,8 +185,9 @@ int launch_run(struct launch *launch, const struct node *node, int64_t until, st
 	error = spawn_launcher(launch, pipefd[1], &child);
 	close(pipefd[1]);
 	if (error) {
-		fault_set(fault, "cannot start %s/" GOJAIL_LAUNCHER ": %s; ask your administrator to "
-				 "install gojail again on this node",
+		fault_set(fault,
+			  "cannot start %s/" GOJAIL_LAUNCHER ": %s; ask your administrator to "
+			  "install gojail again on this node",
 			  node->libdir, strerror(error));
 	} else {
 		result = await_reply(pipefd[0], until, launch, &detached, fault);

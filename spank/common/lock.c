@@ -32,8 +32,9 @@ int lock_until(int dir, const char *name, int64_t until, const char *what, struc
 	int locked;
 
 	if (fd < 0)
-		return fault_set(fault, "cannot open the lock of %s: %s; is the state directory full "
-					"or read-only?",
+		return fault_set(fault,
+				 "cannot open the lock of %s: %s; is the state directory full "
+				 "or read-only?",
 				 what, strerror(errno));
 	if (lock_wait(fd, LOCK_EX, 1, until) < 0)
 		return fault_set(fault, "%s is still being prepared by another process", what);

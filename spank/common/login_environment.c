@@ -8,8 +8,13 @@
 
 int login_environment_set(const struct environment *environment, const struct login *login, bool missing_only)
 {
-	const char *path = login->uid == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" : LOGIN_PATH;
-	const char *const variables[][2] = {{"PATH", path}, {"HOME", login->home}, {"USER", login->name}, {"LOGNAME", login->name}, {"SHELL", login->shell}};
+	const char *path =
+		login->uid == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" : LOGIN_PATH;
+	const char *const variables[][2] = {{"PATH", path},
+					    {"HOME", login->home},
+					    {"USER", login->name},
+					    {"LOGNAME", login->name},
+					    {"SHELL", login->shell}};
 	char first[2];
 
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
@@ -29,7 +34,4 @@ const char *login_shell(const char *shell, const struct session_rules *rules)
 	return shell[0] != '/' || strcmp(slash + 1, GOJAIL_SESSION) == 0 ? rules->shell : shell;
 }
 
-const char *login_home(const char *home)
-{
-	return home[0] == '/' ? home : "/";
-}
+const char *login_home(const char *home) { return home[0] == '/' ? home : "/"; }

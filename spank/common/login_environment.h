@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 struct login {
-	uid_t uid;                       /* of the login's processes, in their user namespace; root has the directories sbin in PATH */
+	uid_t uid; /* of the login's processes, in their user namespace; root has the directories sbin in PATH */
 	const char *name, *home, *shell; /* NULL: not known, and not set */
 };
 

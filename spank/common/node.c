@@ -47,8 +47,9 @@ static void find_name(struct node *node)
 		for (char *word = line; word < line + got; word += strlen(word) + 1)
 			if (strncmp(word, "-N", 2) == 0)
 				snprintf(node->name, sizeof(node->name), "%s",
-					 word[2] ? word + 2 : word + 3 < line + got ? word + 3 :
-										      "");
+					 word[2]               ? word + 2 :
+					 word + 3 < line + got ? word + 3 :
+								 "");
 	}
 	if (fd >= 0)
 		close(fd);
@@ -69,8 +70,9 @@ int node_find(struct node *node, int argc, char **argv, struct fault *fault)
 		else if (strncmp(argv[i], "state=", 6) == 0)
 			state = argv[i] + 6;
 		else
-			return fault_set(fault, "plugstack.conf: unknown argument \"%s\"; known are "
-						"config=FILE and state=DIR",
+			return fault_set(fault,
+					 "plugstack.conf: unknown argument \"%s\"; known are "
+					 "config=FILE and state=DIR",
 					 argv[i]);
 	}
 	if (!node->libdir[0]) {
@@ -101,9 +103,13 @@ int node_check_state(const struct node *node, struct fault *fault)
 			mkdir(parent, 0755); /* state=/run/gojail/%n */
 		mkdir(node->state, 0700);
 		if (lstat(node->state, &st) < 0)
-			return fault_set(fault, "cannot create the state directory %s: %m; ask your administrator", node->state);
+			return fault_set(fault, "cannot create the state directory %s: %m; ask your administrator",
+					 node->state);
 	}
 	if (!S_ISDIR(st.st_mode) || st.st_uid != 0 || (st.st_mode & 022))
-		return fault_set(fault, "the state directory %s can be changed by others than root; ask your administrator to run: gojail check", node->state);
+		return fault_set(fault,
+				 "the state directory %s can be changed by others than root; ask your administrator to "
+				 "run: gojail check",
+				 node->state);
 	return 0;
 }

@@ -6,7 +6,9 @@
 #include "common/fault.h"
 
 /* Reported by a task in which gojail's own descriptors are closed. */
-#define NODE_CLOSED "an earlier plugin of plugstack.conf has closed descriptors of gojail's; ask your administrator to write its line after gojail's"
+#define NODE_CLOSED                                                                                                    \
+	"an earlier plugin of plugstack.conf has closed descriptors of gojail's; ask your administrator to write its " \
+	"line after gojail's"
 
 /* Reported by a hook when Slurm skipped an earlier hook of the same step. */
 #define NODE_UNASKED "an earlier plugin of plugstack.conf failed, and Slurm did not call gojail; ask your administrator"
@@ -19,12 +21,14 @@ struct node {
 };
 
 /*
- * Reads the arguments of plugstack.conf: required /PATH/spank_gojail.so [config=FILE] [state=DIR], where %n stands for the
- * node's name. A name or libdir that the caller has set stays: neither is looked up then. Returns 0, or -1 with a fault.
+ * Reads the arguments of plugstack.conf: required /PATH/spank_gojail.so [config=FILE] [state=DIR], where %n stands for
+ * the node's name. A name or libdir that the caller has set stays: neither is looked up then. Returns 0, or -1 with a
+ * fault.
  */
 int node_find(struct node *node, int argc, char **argv, struct fault *fault);
 
-/* Creates the state directory if it is missing. Returns 0, or -1 with a fault where others than root can write to it. */
+/* Creates the state directory if it is missing. Returns 0, or -1 with a fault where others than root can write to it.
+ */
 int node_check_state(const struct node *node, struct fault *fault);
 
 #endif

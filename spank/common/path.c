@@ -28,7 +28,8 @@ int open_own_parent(int root, const char *path, const char **name)
 	char parent[GOJAIL_PATH_MAX];
 	int dir;
 
-	if (!slash || slash == path || snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path) >= (int)sizeof(parent))
+	if (!slash || slash == path ||
+	    snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path) >= (int)sizeof(parent))
 		return -1;
 	*name = slash + 1;
 	dir = open_in_root(root, parent, 0);
@@ -44,8 +45,8 @@ bool find_in_list(const char *list, const char *name, char *path, size_t size)
 
 	for (const char *at = list; at; at = *end ? end + 1 : NULL) {
 		end = strchrnul(at, ':');
-		if (at[0] == '/' && snprintf(path, size, "%.*s/%s", (int)(end - at), at, name) < (int)size && stat(path, &st) == 0 &&
-		    S_ISREG(st.st_mode) && access(path, X_OK) == 0)
+		if (at[0] == '/' && snprintf(path, size, "%.*s/%s", (int)(end - at), at, name) < (int)size &&
+		    stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)
 			return true;
 	}
 	return false;

@@ -21,13 +21,14 @@ static inline int open_own_proc(const char *name)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "%s/%s", syscall(SYS_gettid) == getpid() ? "/proc/self" : "/proc/thread-self", name);
+	snprintf(path, sizeof(path), "%s/%s", syscall(SYS_gettid) == getpid() ? "/proc/self" : "/proc/thread-self",
+		 name);
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 /*
- * Returns an O_PATH descriptor, or -1. Symbolic links are resolved below dir, those of /proc are refused (openat2(2)). With ".." in a path or a
- * link, the kernel returns EAGAIN where a rename or a mount happened meanwhile, anywhere.
+ * Returns an O_PATH descriptor, or -1. Symbolic links are resolved below dir, those of /proc are refused (openat2(2)).
+ * With ".." in a path or a link, the kernel returns EAGAIN where a rename or a mount happened meanwhile, anywhere.
  */
 static inline int open_in_root_with(int dir, const char *path, uint64_t flags, uint64_t resolve)
 {
@@ -48,7 +49,8 @@ static inline int open_in_root(int dir, const char *path, uint64_t resolve)
 	return open_in_root_with(dir, path, 0, resolve);
 }
 
-/* Returns the same for the target of a mount: for the name itself, if that is a symbolic link, on which a file can be mounted. */
+/* Returns the same for the target of a mount: for the name itself, if that is a symbolic link, on which a file can be
+ * mounted. */
 static inline int open_target_in_root(int dir, const char *path, uint64_t resolve)
 {
 	return open_in_root_with(dir, path, O_NOFOLLOW, resolve);
@@ -60,7 +62,8 @@ static inline int clone_mount(int at)
 	return at < 0 ? -1 : k_open_tree(at, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 }
 
-/* Returns a detached copy of a mount of the current namespace, or -1. Refuses symbolic links, as users may have put them there. */
+/* Returns a detached copy of a mount of the current namespace, or -1. Refuses symbolic links, as users may have put
+ * them there. */
 static inline int clone_mount_at(const char *path)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -70,8 +73,8 @@ static inline int clone_mount_at(const char *path)
 }
 
 /*
- * Returns a detached copy of the root of the current namespace alone, or -1. With the mounts below it where they are those of a user
- * namespace: the kernel does not show what they cover (mount_namespaces(7)).
+ * Returns a detached copy of the root of the current namespace alone, or -1. With the mounts below it where they are
+ * those of a user namespace: the kernel does not show what they cover (mount_namespaces(7)).
  */
 static inline int clone_root(void)
 {
@@ -90,7 +93,8 @@ static inline int attach_mount_at(int tree, const char *path)
 	return at < 0 ? -1 : k_move_mount(tree, at);
 }
 
-/* Writes the first path of an executable file of that name in a list of directories, such as PATH, as a shell finds it. Reports whether there is one. */
+/* Writes the first path of an executable file of that name in a list of directories, such as PATH, as a shell finds it.
+ * Reports whether there is one. */
 bool find_in_list(const char *list, const char *name, char *path, size_t size);
 
 /* Reports whether an open file is on a file system of that kind (linux/magic.h). */
@@ -106,14 +110,14 @@ void read_path(int fd, char *path, size_t size);
 bool is_same_file(const struct stat *a, const struct stat *b);
 
 /*
- * Reports whether a directory is in a tmpfs of gojail's, whatever the jail's owner has put in its place by now: root makes
- * nothing elsewhere. errno is EXDEV where it is not.
+ * Reports whether a directory is in a tmpfs of gojail's, whatever the jail's owner has put in its place by now: root
+ * makes nothing elsewhere. errno is EXDEV where it is not.
  */
 bool is_own_tmpfs(int dir);
 
 /*
- * Opens the directory that holds path in another namespace, whose root is root, and points name to the last part of path.
- * Returns -1 where that directory is not in a tmpfs of gojail's.
+ * Opens the directory that holds path in another namespace, whose root is root, and points name to the last part of
+ * path. Returns -1 where that directory is not in a tmpfs of gojail's.
  */
 int open_own_parent(int root, const char *path, const char **name);
 

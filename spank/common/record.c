@@ -45,8 +45,8 @@ static bool has_ended(int pidfd)
 }
 
 /*
- * Reports whether a process has the record that is open here, in a fifth of the time that reading its start time takes. The file
- * is not opened: if the process is another one, closing its file may block on whatever serves it.
+ * Reports whether a process has the record that is open here, in a fifth of the time that reading its start time takes.
+ * The file is not opened: if the process is another one, closing its file may block on whatever serves it.
  */
 static bool has_record(pid_t pid, int record)
 {
@@ -63,7 +63,8 @@ static bool has_record(pid_t pid, int record)
 static int open_pidfd_of(const struct record *record, int fd)
 {
 	int process = k_pidfd_open(record->pid);
-	bool is_its = process >= 0 && ((fd >= 0 && has_record(record->pid, fd)) || read_start_time(record->pid) == record->start);
+	bool is_its = process >= 0 &&
+		      ((fd >= 0 && has_record(record->pid, fd)) || read_start_time(record->pid) == record->start);
 
 	/* The number was the process's when it was opened if it is so later. */
 	if (!is_its || has_ended(process))
@@ -107,10 +108,7 @@ int record_open(int dir, const char *name, struct record *record)
 	return fd < 0 ? -1 : open_pidfd_of(record, fd);
 }
 
-int record_open_pidfd(const struct record *record)
-{
-	return open_pidfd_of(record, -1);
-}
+int record_open_pidfd(const struct record *record) { return open_pidfd_of(record, -1); }
 
 int record_find(int dir, const char *name, struct record *record)
 {
@@ -140,8 +138,9 @@ int record_write(int dir, const char *name, const struct record *record, struct 
 	if (written == length && renameat(dir, temporary, dir, name) == 0)
 		return 0;
 failed:
-	fault_set(fault, "cannot write the record %s in the state directory: %s; "
-			 "is it full or read-only?",
+	fault_set(fault,
+		  "cannot write the record %s in the state directory: %s; "
+		  "is it full or read-only?",
 		  name, strerror(errno));
 	unlinkat(dir, temporary, 0);
 	return -1;
@@ -168,10 +167,7 @@ bool record_has_process(const struct record *record)
 	return process >= 0;
 }
 
-bool record_is_foreign(const struct record *record)
-{
-	return record->foreign && record_has_process(record);
-}
+bool record_is_foreign(const struct record *record) { return record->foreign && record_has_process(record); }
 
 bool record_is_of_root(int process)
 {
@@ -208,8 +204,8 @@ int record_get_fd(const struct record *record, int pidfd, int number)
 }
 
 /*
- * Reports whether the process still has a mount namespace: a process that exits gives its namespaces up before its pid can be
- * reused (do_exit in the kernel's exit.c). errno says why not.
+ * Reports whether the process still has a mount namespace: a process that exits gives its namespaces up before its pid
+ * can be reused (do_exit in the kernel's exit.c). errno says why not.
  */
 static bool has_mounts(int process)
 {
@@ -219,8 +215,8 @@ static bool has_mounts(int process)
 }
 
 /*
- * Process 1 of a PID namespace waits at the end of its exit until all others there are reaped, and one that is traced from outside
- * is reaped when the tracer likes. Process 1 holds nothing by then.
+ * Process 1 of a PID namespace waits at the end of its exit until all others there are reaped, and one that is traced
+ * from outside is reaped when the tracer likes. Process 1 holds nothing by then.
  */
 int record_kill(const struct record *record, int patience_ms)
 {

@@ -21,8 +21,8 @@ struct record {
 uint64_t read_start_time(pid_t pid);
 
 /*
- * Reads dir/name. Returns 0 if the record is whole and its process lives, else -1: a damaged record counts as absent. The pid is
- * set even for a record of another version.
+ * Reads dir/name. Returns 0 if the record is whole and its process lives, else -1: a damaged record counts as absent.
+ * The pid is set even for a record of another version.
  */
 int record_find(int dir, const char *name, struct record *record);
 
@@ -41,7 +41,8 @@ int record_write(int dir, const char *name, const struct record *record, struct 
 /* Returns a pidfd of the process of a record, or -1 if the process has ended. */
 int record_open_pidfd(const struct record *record);
 
-/* Returns the /proc directory of the process of a record, which never becomes another process's; -1 with ENOENT or ESRCH if it has ended. */
+/* Returns the /proc directory of the process of a record, which never becomes another process's; -1 with ENOENT or
+ * ESRCH if it has ended. */
 int record_open_proc(const struct record *record);
 
 /* Reports whether the process of a record lives. */
@@ -51,8 +52,8 @@ bool record_has_process(const struct record *record);
 bool record_is_foreign(const struct record *record);
 
 /*
- * Reports whether all four uids of a process, given its /proc directory, are root's, which no user's process has, not even in a user namespace
- * (proc_pid_status(5)).
+ * Reports whether all four uids of a process, given its /proc directory, are root's, which no user's process has, not
+ * even in a user namespace (proc_pid_status(5)).
  */
 bool record_is_of_root(int process);
 
@@ -60,15 +61,16 @@ bool record_is_of_root(int process);
 int open_namespace(int process, const char *kind);
 
 /*
- * Opens the node's /proc, for a process that will be in a jail, where the owner of the jail's root decides what is called
- * /proc. Returns -1 with a fault.
+ * Opens the node's /proc, for a process that will be in a jail, where the owner of the jail's root decides what is
+ * called /proc. Returns -1 with a fault.
  */
 int open_node_proc(struct fault *fault);
 
 /* Returns pid and start time of the calling process as that /proc has them. */
 struct record read_self(int proc);
 
-/* Kills the process of a record, if it is still that one. Returns 0 if it has ended within patience_ms, or holds nothing then; else -1. */
+/* Kills the process of a record, if it is still that one. Returns 0 if it has ended within patience_ms, or holds
+ * nothing then; else -1. */
 int record_kill(const struct record *record, int patience_ms);
 
 #endif

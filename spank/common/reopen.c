@@ -13,13 +13,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Reports whether a file is a terminal of the job's own, whose /dev/pts no other job has. One of the node's would be opened to other users. */
+/* Reports whether a file is a terminal of the job's own, whose /dev/pts no other job has. One of the node's would be
+ * opened to other users. */
 static bool is_jobs_terminal(int root, const struct stat *st)
 {
 	scoped_fd terminals = S_ISCHR(st->st_mode) ? open_in_root(root, "/dev/pts", RESOLVE_NO_SYMLINKS) : -1;
 	struct stat there;
 
-	return terminals >= 0 && is_on(terminals, DEVPTS_SUPER_MAGIC) && fstat(terminals, &there) == 0 && st->st_dev == there.st_dev;
+	return terminals >= 0 && is_on(terminals, DEVPTS_SUPER_MAGIC) && fstat(terminals, &there) == 0 &&
+	       st->st_dev == there.st_dev;
 }
 
 void reopen_permit(int root)

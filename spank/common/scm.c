@@ -11,7 +11,8 @@ union control {
 
 int scm_send(int socket, char what, int fd)
 {
-	union control control = {.align = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+	union control control = {
+		.align = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
 	struct iovec part = {.iov_base = &what, .iov_len = 1};
 	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 
@@ -27,12 +28,14 @@ int scm_receive(int socket, char *what, int *fd)
 {
 	union control control;
 	struct iovec part = {.iov_base = what, .iov_len = 1};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	struct cmsghdr *header;
 	int got = (int)recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
 
 	*fd = -1;
-	if (got == 1 && (header = CMSG_FIRSTHDR(&message)) && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int)))
+	if (got == 1 && (header = CMSG_FIRSTHDR(&message)) && header->cmsg_type == SCM_RIGHTS &&
+	    header->cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(fd, CMSG_DATA(header), sizeof(*fd));
 	return got;
 }

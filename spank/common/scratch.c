@@ -17,17 +17,15 @@
 #include <unistd.h>
 
 /*
- * Creating two directories takes a file system up to a millisecond, which the end of a job can better afford than its start: it
- * leaves spare directories for later jobs, and so does a start that finds none. They are new, never another job's, in which a leftover process may be. They are also a
- * reserve: that many jobs start on a file system that is full.
+ * Creating two directories takes a file system up to a millisecond, which the end of a job can better afford than its
+ * start: it leaves spare directories for later jobs, and so does a start that finds none. They are new, never another
+ * job's, in which a leftover process may be. They are also a reserve: that many jobs start on a file system that is
+ * full.
  */
 #define SPARES 32
 #define MAKING ".making"
 
-static void spare_name(char *name, size_t size, int number)
-{
-	snprintf(name, size, "spare.%d", number);
-}
+static void spare_name(char *name, size_t size, int number) { snprintf(name, size, "spare.%d", number); }
 
 /* Creates NAME/tmp with the mode of /tmp; what exists already, half made maybe, stays. Returns 0, or -1 with errno. */
 static int make_job_dir(int jobs, const char *name)
@@ -58,8 +56,8 @@ static int take_spare(int jobs, const char *name)
 }
 
 /*
- * Creates the missing spares. A spare gets its name when it is complete. One process creates them, one at a time, under one name,
- * so that the next process uses what one that was killed left there.
+ * Creates the missing spares. A spare gets its name when it is complete. One process creates them, one at a time, under
+ * one name, so that the next process uses what one that was killed left there.
  */
 static void make_spares(int jobs)
 {
@@ -77,17 +75,19 @@ static void make_spares(int jobs)
 	flock(jobs, LOCK_UN);
 }
 
-#define OTHERS_TEXT "the scratch directory %s%s can be changed by others than root; ask your administrator to run: gojail check"
+#define OTHERS_TEXT                                                                                                    \
+	"the scratch directory %s%s can be changed by others than root; ask your administrator to run: gojail check"
 
-/* Reports whether users could replace what is in a directory, as trusted.Check does: none of theirs, and none that they may write to unless it is sticky. */
+/* Reports whether users could replace what is in a directory, as trusted.Check does: none of theirs, and none that they
+ * may write to unless it is sticky. */
 static bool is_users(const struct stat *st)
 {
 	return st->st_uid != 0 || (S_ISDIR(st->st_mode) && (st->st_mode & 022) && !(st->st_mode & S_ISVTX));
 }
 
 /*
- * Creates the scratch directory and what is missing above it: a directory of tmpfiles.d may be missing since the boot. Below a
- * directory such as /tmp, a user may have come first. Returns 0, or -1 with a fault.
+ * Creates the scratch directory and what is missing above it: a directory of tmpfiles.d may be missing since the boot.
+ * Below a directory such as /tmp, a user may have come first. Returns 0, or -1 with a fault.
  */
 static int make_scratch(const char *scratch, struct fault *fault)
 {
@@ -121,10 +121,7 @@ static int open_scratch(const char *scratch)
 	return open;
 }
 
-static int open_jobs_in(int dir)
-{
-	return openat(dir, GOJAIL_JOBS, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-}
+static int open_jobs_in(int dir) { return openat(dir, GOJAIL_JOBS, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW); }
 
 /* Opens SCRATCH/jobs, and creates what is missing of it. Returns -1 with a fault. */
 static int open_jobs(const char *scratch, struct fault *fault)
@@ -145,8 +142,9 @@ static int open_jobs(const char *scratch, struct fault *fault)
 		jobs = open_jobs_in(dir);
 	}
 	if (jobs < 0 || fstat(jobs, &st) < 0)
-		return fault_set(fault, "cannot open the scratch directory %s/" GOJAIL_JOBS ": %s; ask your administrator", scratch,
-				 strerror(errno));
+		return fault_set(fault,
+				 "cannot open the scratch directory %s/" GOJAIL_JOBS ": %s; ask your administrator",
+				 scratch, strerror(errno));
 	if (st.st_uid != 0 || (st.st_mode & 022))
 		return fault_set(fault, OTHERS_TEXT, scratch, "/" GOJAIL_JOBS);
 	int open = jobs;
@@ -155,13 +153,10 @@ static int open_jobs(const char *scratch, struct fault *fault)
 }
 
 /*
- * Reports whether a job's directory is another user's: a job of the same number, whose end was missed, may have left it; with two
- * clusters on a node it may be in use.
+ * Reports whether a job's directory is another user's: a job of the same number, whose end was missed, may have left
+ * it; with two clusters on a node it may be in use.
  */
-static bool is_others(const struct stat *dir, uid_t uid)
-{
-	return dir->st_uid != uid && dir->st_uid != 0;
-}
+static bool is_others(const struct stat *dir, uid_t uid) { return dir->st_uid != uid && dir->st_uid != 0; }
 
 /* Creates the directory of a job of that user, from a spare if there is one. Returns 0, or -1 with errno. */
 static int claim_dir(int jobs, const char *name, uid_t uid)
@@ -174,7 +169,8 @@ static int claim_dir(int jobs, const char *name, uid_t uid)
 	return fchownat(jobs, name, uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW);
 }
 
-/* Opens a directory of a job, which is created where it is missing, with its limit. Returns -1 with errno or a fault. */
+/* Opens a directory of a job, which is created where it is missing, with its limit. Returns -1 with errno or a fault.
+ */
 static int open_part(int jobs, const char *name, const char *path, const struct scratch_part *part, struct fault *fault)
 {
 	if (strcmp(part->name, SCRATCH_TMP) != 0 && mkdirat(jobs, path, 0700) < 0 && errno != EEXIST)
@@ -191,8 +187,8 @@ static int open_part(int jobs, const char *name, const char *path, const struct 
 }
 
 /*
- * Moves a job's directory, which has files, from SCRATCH/jobs to the trash, under a name of its own, as the id may come again.
- * Returns 0, or -1 with errno.
+ * Moves a job's directory, which has files, from SCRATCH/jobs to the trash, under a name of its own, as the id may come
+ * again. Returns 0, or -1 with errno.
  */
 static int move_to_trash(int jobs, const char *name, struct leftover *left)
 {
@@ -232,11 +228,12 @@ static int remove_job_dir(int jobs, const char *scratch, const char *name, struc
 #define EARLIER_MS 1000
 
 /*
- * Removes what an earlier run of a requeued job left before the node was booted. Whoever creates the job's directory has linked to
- * it from the state directory first, so that one without the link is of a time that the state directory does not know. Returns 0,
- * or -1 with errno.
+ * Removes what an earlier run of a requeued job left before the node was booted. Whoever creates the job's directory
+ * has linked to it from the state directory first, so that one without the link is of a time that the state directory
+ * does not know. Returns 0, or -1 with errno.
  */
-static int remove_earlier(const struct node *node, const char *scratch, int jobs, const char *name, int job, const struct scratch_part *part)
+static int remove_earlier(const struct node *node, const char *scratch, int jobs, const char *name, int job,
+			  const struct scratch_part *part)
 {
 	struct leftover left = {.name = ""};
 
@@ -252,8 +249,8 @@ static int remove_earlier(const struct node *node, const char *scratch, int jobs
 	return 0;
 }
 
-int scratch_open_tree(const struct node *node, const char *scratch, const char *name, uid_t uid, int job, const struct scratch_part *part,
-		      struct fault *fault)
+int scratch_open_tree(const struct node *node, const char *scratch, const char *name, uid_t uid, int job,
+		      const struct scratch_part *part, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 64], below[GOJAIL_NAME_MAX + 80];
 	scoped_fd jobs = open_jobs(scratch, fault);
@@ -267,27 +264,37 @@ int scratch_open_tree(const struct node *node, const char *scratch, const char *
 	snprintf(below, sizeof(below), "%s/%s", name, part->name);
 	there = fstatat(jobs, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	if (there && is_others(&st, uid))
-		return fault_set_earlier(fault, "a job of another user with the same id left %s on this node; "
-						"ask your administrator to run: gojail sweep",
+		return fault_set_earlier(fault,
+					 "a job of another user with the same id left %s on this node; "
+					 "ask your administrator to run: gojail sweep",
 					 path);
 	if (there && remove_earlier(node, scratch, jobs, name, job, part) < 0)
-		return fault_set(fault, "an earlier run of the job left %s, which cannot be removed: %s; ask your administrator to run: gojail sweep",
+		return fault_set(fault,
+				 "an earlier run of the job left %s, which cannot be removed: %s; ask your "
+				 "administrator to run: gojail sweep",
 				 path, strerror(errno));
-	/* Noted first, so that the end of the job finds it whatever happens here, and the next step knows whose it is (remove_earlier). */
+	/* Noted first, so that the end of the job finds it whatever happens here, and the next step knows whose it is
+	 * (remove_earlier). */
 	if (symlinkat(path, job, GOJAIL_SCRATCH) < 0 && errno != EEXIST)
-		return fault_set(fault, "cannot record the scratch directory in the state directory: %s; is it full "
-					"or read-only?",
+		return fault_set(fault,
+				 "cannot record the scratch directory in the state directory: %s; is it full "
+				 "or read-only?",
 				 strerror(errno));
 	if (claim_dir(jobs, name, uid) < 0)
 		return errno == ENOSPC || errno == EDQUOT ?
-			       fault_set(fault, "no room for the job's /tmp: jobs have filled the file system of %s (%s); try again later, and ask "
-						"your administrator for tmp_size, which limits each job",
+			       fault_set(fault,
+					 "no room for the job's /tmp: jobs have filled the file system of %s (%s); try "
+					 "again later, and ask "
+					 "your administrator for tmp_size, which limits each job",
 					 scratch, strerror(errno)) :
-			       fault_set(fault, "cannot create the job's scratch directory %s: %s; ask your administrator", path, strerror(errno));
+			       fault_set(fault,
+					 "cannot create the job's scratch directory %s: %s; ask your administrator",
+					 path, strerror(errno));
 	tree = open_part(jobs, name, below, part, fault);
 	if (tree < 0 && !fault->text[0])
 		fault_set(fault, "cannot use %s/%s as the job's %s: %s; ask your administrator", path, part->name,
-			  strcmp(part->name, SCRATCH_TMP) == 0 ? "/tmp" : "changes to the jail's root", strerror(errno));
+			  strcmp(part->name, SCRATCH_TMP) == 0 ? "/tmp" : "changes to the jail's root",
+			  strerror(errno));
 	return tree;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scratch.h: a job's /tmp on the node's disk, SCRATCH/jobs/JOB/tmp. Only root can enter SCRATCH/jobs, which keeps users out
- * of each other's.
+ * scratch.h: a job's /tmp on the node's disk, SCRATCH/jobs/JOB/tmp. Only root can enter SCRATCH/jobs, which keeps users
+ * out of each other's.
  */
 #ifndef GOJAIL_SCRATCH_H
 #define GOJAIL_SCRATCH_H
@@ -23,11 +23,11 @@ struct scratch_part {
 };
 
 /*
- * Creates a directory of a job of that user; what an earlier run of the job left before the node was booted is removed. Returns it
- * as a detached tree, or -1 with a fault; job is the job's state directory, which the caller has locked.
+ * Creates a directory of a job of that user; what an earlier run of the job left before the node was booted is removed.
+ * Returns it as a detached tree, or -1 with a fault; job is the job's state directory, which the caller has locked.
  */
-int scratch_open_tree(const struct node *node, const char *scratch, const char *name, uid_t uid, int job, const struct scratch_part *part,
-		      struct fault *fault);
+int scratch_open_tree(const struct node *node, const char *scratch, const char *name, uid_t uid, int job,
+		      const struct scratch_part *part, struct fault *fault);
 
 /* Limits the /tmp that another jail of the job has created, where it is on disk. Returns 0, or -1 with a fault. */
 int scratch_limit(const char *name, int job, uint64_t bytes, struct fault *fault);

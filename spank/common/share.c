@@ -15,7 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Makes the directory of path the working directory of the calling process, a visitor. Returns the last part of path, or NULL. */
+/* Makes the directory of path the working directory of the calling process, a visitor. Returns the last part of path,
+ * or NULL. */
 static const char *enter_parent(const char *path)
 {
 	char parent[GOJAIL_PATH_MAX + 64], *rest = NULL;
@@ -35,7 +36,8 @@ static const char *enter_parent(const char *path)
 }
 
 /*
- * Reads the status of a path of another namespace without a visit. Refuses symbolic links, which would lead into the caller's own.
+ * Reads the status of a path of another namespace without a visit. Refuses symbolic links, which would lead into the
+ * caller's own.
  */
 static bool stat_in_root(int root, const char *path, struct stat *st)
 {
@@ -64,8 +66,8 @@ static bool open_shared(int root, struct shared *one, struct fault *fault)
 }
 
 /*
- * Attaches a tree in the current namespace, unless it is there: another step of the job may have been first. Returns 0, or -1 with
- * errno.
+ * Attaches a tree in the current namespace, unless it is there: another step of the job may have been first. Returns 0,
+ * or -1 with errno.
  */
 static int attach_shared(int tree, const char *path)
 {
@@ -119,8 +121,8 @@ int share_show(int mnt, int root, struct shared *list, int count, struct fault *
 }
 
 /*
- * Creates a device node with the type, number, mode and owner that the node has. Returns 0, also where it exists, or -1 with
- * errno.
+ * Creates a device node with the type, number, mode and owner that the node has. Returns 0, also where it exists, or -1
+ * with errno.
  */
 static int make_device(const char *path, const struct stat *st)
 {
@@ -148,7 +150,8 @@ static int make_devices(void *what)
 	umask(0);
 	for (int i = 0; i < devices->count; i++)
 		if (make_device(devices->paths[i], &devices->nodes[i]) < 0)
-			return fault_set(devices->fault, "cannot create %s in the jail: %s", devices->paths[i], strerror(errno));
+			return fault_set(devices->fault, "cannot create %s in the jail: %s", devices->paths[i],
+					 strerror(errno));
 	return 0;
 }
 
@@ -160,7 +163,8 @@ int share_devices(int mnt, int root, const char *const *paths, int count, struct
 
 	for (int i = 0; i < count; i++, node++) {
 		if (stat(paths[i], node) < 0 || !(S_ISCHR(node->st_mode) || S_ISBLK(node->st_mode)))
-			return fault_set(fault, "device %s of the job does not exist; ask your administrator", paths[i]);
+			return fault_set(fault, "device %s of the job does not exist; ask your administrator",
+					 paths[i]);
 		all = all && stat_in_root(root, paths[i], &there) && there.st_rdev == node->st_rdev;
 	}
 	if (all || visit(mnt, make_devices, &devices) == 0)
@@ -168,10 +172,7 @@ int share_devices(int mnt, int root, const char *const *paths, int count, struct
 	return fault_set(fault, "cannot enter the jail for the job's devices: %s", strerror(errno));
 }
 
-void share_remove_script(int parent, const char *path)
-{
-	unlinkat(parent, strrchr(path, '/') + 1, AT_REMOVEDIR);
-}
+void share_remove_script(int parent, const char *path) { unlinkat(parent, strrchr(path, '/') + 1, AT_REMOVEDIR); }
 
 struct hiding {
 	int parent;
@@ -183,7 +184,10 @@ static int unmount_and_remove(void *what)
 {
 	struct hiding *hiding = what;
 
-	return fchdir(hiding->parent) < 0 || umount2(hiding->name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 || rmdir(hiding->name) < 0 ? -1 : 0;
+	return fchdir(hiding->parent) < 0 || umount2(hiding->name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ||
+			       rmdir(hiding->name) < 0 ?
+		       -1 :
+		       0;
 }
 
 int share_hide(int mnt, int parent, const char *path, struct fault *fault)

@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Creates those device nodes that a jail lacks, as the thread's namespace has them; root as for share_show. Returns 0, or -1 with a fault. */
+/* Creates those device nodes that a jail lacks, as the thread's namespace has them; root as for share_show. Returns 0,
+ * or -1 with a fault. */
 int share_devices(int mnt, int root, const char *const *paths, int count, struct fault *fault);
 
 /* A directory of the thread's namespace for the same path of a jail. */
@@ -22,19 +23,21 @@ struct shared {
 };
 
 /*
- * Shows the directories of the list in the jail with that mount namespace and root, in directories created for them below a tmpfs of
- * gojail's, in place of what was shown there before. What root shows already, as the next step of a job finds it, costs no visit
- * of the namespace. Returns 0, or -1 with a fault.
+ * Shows the directories of the list in the jail with that mount namespace and root, in directories created for them
+ * below a tmpfs of gojail's, in place of what was shown there before. What root shows already, as the next step of a
+ * job finds it, costs no visit of the namespace. Returns 0, or -1 with a fault.
  */
 int share_show(int mnt, int root, struct shared *list, int count, struct fault *fault);
 
 /*
- * Takes such a directory out of the jail again, which is an umount(2): 0.1 ms and more. parent is the directory in the jail that has it: no
- * path is looked up from the jail's root, which may be on storage that has become silent. Returns 0, or -1 with a fault.
+ * Takes such a directory out of the jail again, which is an umount(2): 0.1 ms and more. parent is the directory in the
+ * jail that has it: no path is looked up from the jail's root, which may be on storage that has become silent. Returns
+ * 0, or -1 with a fault.
  */
 int share_hide(int mnt, int parent, const char *path, struct fault *fault);
 
-/* Removes the directory that the batch script was shown in, and with it what is mounted there; parent as for share_hide. */
+/* Removes the directory that the batch script was shown in, and with it what is mounted there; parent as for
+ * share_hide. */
 void share_remove_script(int parent, const char *path);
 
 #endif

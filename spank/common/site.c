@@ -22,18 +22,16 @@
 /* A line "rule": a jail, a word, and an account's name, which Go limits to 128 bytes. */
 #define RULE_MAX (GOJAIL_NAME_MAX + GOJAIL_LOGIN_NAME_MAX + 64)
 
-enum site_state { FRESH,
-		  STALE,
-		  FAILED };
+enum site_state { FRESH, STALE, FAILED };
 
-/* Reads a line "word value" of the head and moves on to the next. Returns the value, or NULL where the line has another word. */
+/* Reads a line "word value" of the head and moves on to the next. Returns the value, or NULL where the line has another
+ * word. */
 static const char *read_head_line(const char **at, const char *word, char *value, size_t size)
 {
 	size_t length = strlen(word);
 	const char *end = strchr(*at, '\n');
 
-	if (!end || strncmp(*at, word, length) || (*at)[length] != ' ' ||
-	    (size_t)(end - *at) - length > size)
+	if (!end || strncmp(*at, word, length) || (*at)[length] != ' ' || (size_t)(end - *at) - length > size)
 		return NULL;
 	snprintf(value, size, "%.*s", (int)(end - *at - (long)length - 1), *at + length + 1);
 	*at = end + 1;
@@ -51,7 +49,8 @@ static int parse_session(const char *value, struct session_rules *rules)
 	return 0;
 }
 
-/* Parses the value of the line "login", and passes over the lines "rule", which begin at *at. Returns 0, or -1 where another version wrote them. */
+/* Parses the value of the line "login", and passes over the lines "rule", which begin at *at. Returns 0, or -1 where
+ * another version wrote them. */
 static int parse_login(const char *value, const char **at, struct login_rules *rules)
 {
 	char rest[RULE_MAX], *end;
@@ -87,7 +86,8 @@ static int parse_head(struct site *site, const char *identity, const char *netwo
 		return -1;
 	site->deadline_ms = atoi(value);
 	if (site->deadline_ms <= 0 || !read_head_line(&at, "scratch", site->scratch, sizeof(site->scratch)) ||
-	    site->scratch[0] != '/' || !read_head_line(&at, "summary", value, sizeof(value)) || !read_head_line(&at, "session", value, sizeof(value)) || parse_session(value, &site->session) < 0 ||
+	    site->scratch[0] != '/' || !read_head_line(&at, "summary", value, sizeof(value)) ||
+	    !read_head_line(&at, "session", value, sizeof(value)) || parse_session(value, &site->session) < 0 ||
 	    !read_head_line(&at, "login", value, sizeof(value)) || parse_login(value, &at, &site->login) < 0)
 		return -1;
 	site->jails = at;
@@ -107,15 +107,15 @@ void site_read_summary(const struct node *node, char *field, size_t size)
 	field[0] = '\0';
 	line = strstr(text, "\nsummary ");
 	if (line && line[strlen("\nsummary ")] != '-')
-		snprintf(field, size, "%.*s", (int)strcspn(line + strlen("\nsummary "), "\n"), line + strlen("\nsummary "));
+		snprintf(field, size, "%.*s", (int)strcspn(line + strlen("\nsummary "), "\n"),
+			 line + strlen("\nsummary "));
 }
 
 static void write_identity(const struct stat *st, char *text, size_t size)
 {
 	snprintf(text, size, "%llu %llu %lld %lld %ld %lld %ld", (unsigned long long)st->st_dev,
-		 (unsigned long long)st->st_ino, (long long)st->st_size,
-		 (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
-		 (long long)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
+		 (unsigned long long)st->st_ino, (long long)st->st_size, (long long)st->st_mtim.tv_sec,
+		 st->st_mtim.tv_nsec, (long long)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
 }
 
 /* Writes the identity of network.toml beside gojail.toml; "-" where a site has none. Returns 0, or -1 with a fault. */
@@ -125,13 +125,15 @@ static int network_identity(const struct node *node, char *text, size_t size, st
 	char path[GOJAIL_PATH_MAX + 16];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%.*s/" GOJAIL_NETWORK_CONFIG, slash ? (int)(slash - node->config) : 0, node->config);
+	snprintf(path, sizeof(path), "%.*s/" GOJAIL_NETWORK_CONFIG, slash ? (int)(slash - node->config) : 0,
+		 node->config);
 	if (stat(path, &st) == 0)
 		write_identity(&st, text, size);
 	else if (errno == ENOENT)
 		snprintf(text, size, "-");
 	else
-		return fault_set(fault, "cannot read the status of %s: %s; ask your administrator", path, strerror(errno));
+		return fault_set(fault, "cannot read the status of %s: %s; ask your administrator", path,
+				 strerror(errno));
 	return 0;
 }
 
@@ -144,14 +146,16 @@ static int config_identity(const struct node *node, char *text, size_t size, str
 	snprintf(directory, sizeof(directory), "%s", node->config);
 	directory[strrchr(directory, '/') == directory ? 1 : strrchr(directory, '/') - directory] = '\0';
 	if (stat(node->config, &st) < 0)
-		return fault_set(fault, "cannot read the configuration %s: %s; no step is started "
-					"without it: ask your administrator",
+		return fault_set(fault,
+				 "cannot read the configuration %s: %s; no step is started "
+				 "without it: ask your administrator",
 				 node->config, strerror(errno));
 	write_identity(&st, text, size);
 	/* Go judged the file; a user who may write its directory can put another one there at any time. */
 	if (stat(directory, &st) < 0 || st.st_uid != 0 || (st.st_mode & 022))
-		return fault_set(fault, "the directory %s of the configuration can be changed by others than root; "
-					"ask your administrator to run: chown root %s; chmod go-w %s",
+		return fault_set(fault,
+				 "the directory %s of the configuration can be changed by others than root; "
+				 "ask your administrator to run: chown root %s; chmod go-w %s",
 				 directory, directory, directory);
 	return 0;
 }
@@ -172,7 +176,8 @@ static enum site_state site_read(struct site *site, const struct node *node, str
 		return STALE;
 	/* The state directory is root's; a site file that is not was not written by us. */
 	if (!S_ISREG(st.st_mode) || st.st_uid != 0 || (st.st_mode & 022) || st.st_size > GOJAIL_SITE_MAX) {
-		fault_set(fault, "%s is not a file that only root can change; ask your administrator to remove it", path);
+		fault_set(fault, "%s is not a file that only root can change; ask your administrator to remove it",
+			  path);
 		return FAILED;
 	}
 	site->text = malloc((size_t)st.st_size + 1);
@@ -196,8 +201,9 @@ int site_open(struct site *site, const struct node *node, struct fault *fault)
 		if (launch_run(&launch, node, until, fault) < 0)
 			return -1;
 	}
-	return fault_set(fault, "the configuration %s keeps changing, or %s/site cannot be written; "
-				"ask your administrator",
+	return fault_set(fault,
+			 "the configuration %s keeps changing, or %s/site cannot be written; "
+			 "ask your administrator",
 			 node->config, node->state);
 }
 
@@ -225,7 +231,8 @@ static bool is_same_account(const char *name, const char *other)
 	return strcspn(other, "@") == length && strncasecmp(name, other, length) == 0;
 }
 
-int site_find_login(const struct site *site, const struct user *user, const char *account, char *jail, size_t size, struct fault *fault)
+int site_find_login(const struct site *site, const struct user *user, const char *account, char *jail, size_t size,
+		    struct fault *fault)
 {
 	char value[RULE_MAX], name[GOJAIL_NAME_MAX + 1], kind[16], of[RULE_MAX];
 	const char *at = site->login.text;
@@ -236,11 +243,15 @@ int site_find_login(const struct site *site, const struct user *user, const char
 		if (sscanf(value, "%64s %15s %255s", name, kind, of) != 3)
 			return fault_set(fault, "the site file is damaged; ask your administrator");
 		id = (unsigned)strtoul(of, NULL, 10);
-		if (strcmp(kind, "unknown-group") == 0 || (strcmp(kind, "unknown-user") == 0 && is_same_account(of, account)))
-			return fault_set(fault, "the %s \"%s\" of login.rules cannot be looked up, so your jail is unknown; connect again in a minute, "
-						"or ask your administrator to run: gojail check",
+		if (strcmp(kind, "unknown-group") == 0 ||
+		    (strcmp(kind, "unknown-user") == 0 && is_same_account(of, account)))
+			return fault_set(fault,
+					 "the %s \"%s\" of login.rules cannot be looked up, so your jail is unknown; "
+					 "connect again in a minute, "
+					 "or ask your administrator to run: gojail check",
 					 kind + strlen("unknown-"), of);
-		if (strcmp(kind, "all") == 0 || (strcmp(kind, "uid") == 0 && id == user->uid) || (strcmp(kind, "gid") == 0 && has_group(user, id))) {
+		if (strcmp(kind, "all") == 0 || (strcmp(kind, "uid") == 0 && id == user->uid) ||
+		    (strcmp(kind, "gid") == 0 && has_group(user, id))) {
 			snprintf(jail, size, "%s", name);
 			return 1;
 		}
@@ -260,8 +271,8 @@ static int unknown_jail(const struct site *site, const char *name, struct fault 
 		if (!end || strncmp(at, "jail ", 5))
 			continue;
 		if (used + (size_t)(end - at) < sizeof(known) - 8)
-			used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%.*s",
-						 used ? ", " : "", (int)(end - at - 5), at + 5);
+			used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%.*s", used ? ", " : "",
+						 (int)(end - at - 5), at + 5);
 	}
 	return fault_set(fault, "there is no jail \"%s\" on this node; choose one of: %s", name,
 			 known[0] ? known : "(none is configured)");
@@ -323,8 +334,9 @@ static int parse_words(char *list, const struct word *table, size_t count, uint3
 }
 
 #define MOUNT_MUNGE 0x80000000u /* beside GOJAIL_MOUNT_...: never sent to a holder */
-#define MOUNT_KINDS (GOJAIL_MOUNT_OVER | GOJAIL_MOUNT_IN | GOJAIL_MOUNT_ACCOUNT | GOJAIL_MOUNT_JOB | GOJAIL_MOUNT_SCRIPT | \
-		     GOJAIL_MOUNT_UPPER | GOJAIL_MOUNT_ROOT | MOUNT_MUNGE)
+#define MOUNT_KINDS                                                                                                    \
+	(GOJAIL_MOUNT_OVER | GOJAIL_MOUNT_IN | GOJAIL_MOUNT_ACCOUNT | GOJAIL_MOUNT_JOB | GOJAIL_MOUNT_SCRIPT |         \
+	 GOJAIL_MOUNT_UPPER | GOJAIL_MOUNT_ROOT | MOUNT_MUNGE)
 
 /* Adds a mount of type bind. Returns 0, or -1 where no such mount is known, or it is the second. */
 static int add_bind(struct jail *jail, const struct gojail_mount *mount, const char *path)
@@ -361,28 +373,26 @@ static int add_mount(struct jail *jail, struct gojail_mount *mount, const char *
 static int parse_mount(char *line, struct jail *jail)
 {
 	static const struct word hows[] = {
-		{"over", GOJAIL_MOUNT_OVER},
-		{"in", GOJAIL_MOUNT_IN},
-		{"account", GOJAIL_MOUNT_ACCOUNT},
-		{"job", GOJAIL_MOUNT_JOB},
-		{"script", GOJAIL_MOUNT_SCRIPT},
-		{"upper", GOJAIL_MOUNT_UPPER},
-		{"root", GOJAIL_MOUNT_ROOT},
-		{"munge", MOUNT_MUNGE},
-		{"mkdir", GOJAIL_MOUNT_MKDIR},
+		{"over", GOJAIL_MOUNT_OVER}, {"in", GOJAIL_MOUNT_IN},         {"account", GOJAIL_MOUNT_ACCOUNT},
+		{"job", GOJAIL_MOUNT_JOB},   {"script", GOJAIL_MOUNT_SCRIPT}, {"upper", GOJAIL_MOUNT_UPPER},
+		{"root", GOJAIL_MOUNT_ROOT}, {"munge", MOUNT_MUNGE},          {"mkdir", GOJAIL_MOUNT_MKDIR},
 		{"net", GOJAIL_MOUNT_NET},
 	};
-	static const struct word flags[] = {
-		{"ro", MOUNT_ATTR_RDONLY}, {"nosuid", MOUNT_ATTR_NOSUID}, {"nodev", MOUNT_ATTR_NODEV}, {"noexec", MOUNT_ATTR_NOEXEC}, {"-", 0}};
+	static const struct word flags[] = {{"ro", MOUNT_ATTR_RDONLY},
+					    {"nosuid", MOUNT_ATTR_NOSUID},
+					    {"nodev", MOUNT_ATTR_NODEV},
+					    {"noexec", MOUNT_ATTR_NOEXEC},
+					    {"-", 0}};
 	struct gojail_mount mount = {0};
-	char *path = NULL, *how = strtok_r(line, " ", &path), *type = strtok_r(NULL, " ", &path), *set = strtok_r(NULL, " ", &path),
-	     *options = strtok_r(NULL, " ", &path);
+	char *path = NULL, *how = strtok_r(line, " ", &path), *type = strtok_r(NULL, " ", &path),
+	     *set = strtok_r(NULL, " ", &path), *options = strtok_r(NULL, " ", &path);
 
 	if (!options || path[0] != '/' || parse_words(how, hows, sizeof(hows) / sizeof(hows[0]), &mount.how) < 0 ||
 	    parse_words(set, flags, sizeof(flags) / sizeof(flags[0]), &mount.attributes) < 0 ||
 	    __builtin_popcount(mount.how & MOUNT_KINDS) != 1 ||
 	    snprintf(mount.type, sizeof(mount.type), "%s", type) >= (int)sizeof(mount.type) ||
-	    snprintf(mount.options, sizeof(mount.options), "%s", options[0] == '-' ? "" : options) >= (int)sizeof(mount.options) ||
+	    snprintf(mount.options, sizeof(mount.options), "%s", options[0] == '-' ? "" : options) >=
+		    (int)sizeof(mount.options) ||
 	    ((mount.how & GOJAIL_MOUNT_SCRIPT) && strcmp(path, jail->spool)))
 		return -1;
 	if (strcmp(type, "bind") == 0 && !(mount.how & GOJAIL_MOUNT_ACCOUNT))
@@ -390,7 +400,8 @@ static int parse_mount(char *line, struct jail *jail)
 	return add_mount(jail, &mount, path);
 }
 
-/* Adds a device node of a GPU. Returns 0, or -1 where there is no room for it, or no path: a job with a part of its devices would find no GPU. */
+/* Adds a device node of a GPU. Returns 0, or -1 where there is no room for it, or no path: a job with a part of its
+ * devices would find no GPU. */
 static int add_gpu(const char *value, struct jail *jail)
 {
 	char *path;
@@ -412,8 +423,9 @@ int site_resolve_root(const struct jail *jail, char *mode, size_t size, struct f
 		return 0;
 	}
 	if (jail->roots[0] == '-')
-		return fault_set(fault, "--jail-root: jail \"%s\" does not allow it; leave it out, or ask your administrator "
-					"about jail_root in gojail.toml",
+		return fault_set(fault,
+				 "--jail-root: jail \"%s\" does not allow it; leave it out, or ask your administrator "
+				 "about jail_root in gojail.toml",
 				 jail->name);
 	if (strcmp(mode, "any") == 0) {
 		snprintf(mode, size, "%.*s", (int)strcspn(jail->roots, " "), jail->roots);
@@ -424,10 +436,11 @@ int site_resolve_root(const struct jail *jail, char *mode, size_t size, struct f
 	return 0;
 }
 
-int site_find_jail(const struct site *site, const char *name, const struct user *user,
-		   struct jail *jail, struct fault *fault)
+int site_find_jail(const struct site *site, const char *name, const struct user *user, struct jail *jail,
+		   struct fault *fault)
 {
-	bool here = false, allowed = user->uid == 0, isolated = false, bounded = false, filtered = false, planned = true;
+	bool here = false, allowed = user->uid == 0, isolated = false, bounded = false, filtered = false,
+	     planned = true;
 	const char *at = site->jails, *end;
 
 	memset(jail, 0, offsetof(struct jail, gpus)); /* the rest has pages that most nodes never touch */
@@ -484,12 +497,14 @@ int site_find_jail(const struct site *site, const char *name, const struct user 
 	if (!here)
 		return unknown_jail(site, name, fault);
 	snprintf(jail->name, sizeof(jail->name), "%s", name);
-	if (strlen(jail->key) != GOJAIL_KEY_LEN || jail->source[0] != '/' || !jail->spool[0] || !planned || !jail->nmounts || !jail->script.path[0] || !jail->net[0] ||
-	    !isolated || !bounded || !filtered || !jail->roots[0])
+	if (strlen(jail->key) != GOJAIL_KEY_LEN || jail->source[0] != '/' || !jail->spool[0] || !planned ||
+	    !jail->nmounts || !jail->script.path[0] || !jail->net[0] || !isolated || !bounded || !filtered ||
+	    !jail->roots[0])
 		return fault_set(fault, "the site file is damaged; ask your administrator");
 	if (!allowed)
-		return fault_set(fault, "you (uid %u) may not use jail \"%s\"; ask your administrator "
-					"to add you or one of your groups to it",
+		return fault_set(fault,
+				 "you (uid %u) may not use jail \"%s\"; ask your administrator "
+				 "to add you or one of your groups to it",
 				 (unsigned)user->uid, name);
 	return 0;
 }

@@ -49,11 +49,12 @@ struct jail {
 	char spool[GOJAIL_PATH_MAX];
 	struct gojail_mount mounts[GOJAIL_JOB_MOUNTS_MAX]; /* for the holder */
 	uint32_t nmounts;
-	struct bind_mount tmp, script, munge; /* the job's /tmp on disk, the directory of its batch script, munge's socket */
-	struct bind_mount upper;              /* the job's changes to the root, on disk */
-	char net[GOJAIL_NAME_MAX + 1];        /* the label of its rails, or "none" */
-	uint32_t namespaces;                  /* GOJAIL_REQUEST_PID, _IPC, _UTS */
-	bool cgroup;                          /* steps are shown their own cgroups only */
+	struct bind_mount tmp, script,
+		munge;                 /* the job's /tmp on disk, the directory of its batch script, munge's socket */
+	struct bind_mount upper;       /* the job's changes to the root, on disk */
+	char net[GOJAIL_NAME_MAX + 1]; /* the label of its rails, or "none" */
+	uint32_t namespaces;           /* GOJAIL_REQUEST_PID, _IPC, _UTS */
+	bool cgroup;                   /* steps are shown their own cgroups only */
 	bool no_new_privs;
 	bool scope;        /* each step has abstract sockets of its own */
 	const char *env;   /* its lines env and prepend, in the site's text; NULL: none */
@@ -64,7 +65,8 @@ struct jail {
 	struct {
 		unsigned index;
 		char path[GOJAIL_GPU_PATH_MAX];
-	} gpus[GOJAIL_GPU_NODES_MAX]; /* device nodes, by the index of Slurm's GPU that they belong to; the last member, as those after ngpus are never written */
+	} gpus[GOJAIL_GPU_NODES_MAX]; /* device nodes, by the index of Slurm's GPU that they belong to; the last member,
+					 as those after ngpus are never written */
 };
 
 struct user {
@@ -78,20 +80,23 @@ struct user {
 int site_open(struct site *site, const struct node *node, struct fault *fault);
 void site_close(struct site *site);
 
-/* Reads the field of a job's record in slurmdbd that gets a summary when the job ends, from the site file as it is; "" where there is none. */
+/* Reads the field of a job's record in slurmdbd that gets a summary when the job ends, from the site file as it is; ""
+ * where there is none. */
 void site_read_summary(const struct node *node, char *field, size_t size);
 
 /*
- * Finds the jail of a user's sessions on a login node, and writes its name; account is the user's name. Returns 1, 0 if there is none,
- * or -1 with a fault, where a rule that may name the user could not be resolved.
+ * Finds the jail of a user's sessions on a login node, and writes its name; account is the user's name. Returns 1, 0 if
+ * there is none, or -1 with a fault, where a rule that may name the user could not be resolved.
  */
-int site_find_login(const struct site *site, const struct user *user, const char *account, char *jail, size_t size, struct fault *fault);
+int site_find_login(const struct site *site, const struct user *user, const char *account, char *jail, size_t size,
+		    struct fault *fault);
 
-/* Replaces the MODE of --jail-root by what it means in this jail; "any" becomes the first mode that it allows. Returns 0, or -1 with a fault. */
+/* Replaces the MODE of --jail-root by what it means in this jail; "any" becomes the first mode that it allows. Returns
+ * 0, or -1 with a fault. */
 int site_resolve_root(const struct jail *jail, char *mode, size_t size, struct fault *fault);
 
 /* Reads the jail, if this user may use it. Returns 0, or -1 with a fault. */
-int site_find_jail(const struct site *site, const char *name, const struct user *user,
-		   struct jail *jail, struct fault *fault);
+int site_find_jail(const struct site *site, const char *name, const struct user *user, struct jail *jail,
+		   struct fault *fault);
 
 #endif

@@ -29,7 +29,8 @@ int slurmd_note(const struct node *node, struct fault *fault)
 	struct stat mounts;
 
 	if (dir < 0 || stat("/proc/self/ns/mnt", &mounts) < 0)
-		return fault_set(fault, "cannot note the mount namespace of slurmd in %s: %s", node->state, strerror(errno));
+		return fault_set(fault, "cannot note the mount namespace of slurmd in %s: %s", node->state,
+				 strerror(errno));
 	write_key(slurmd.key, sizeof(slurmd.key), &mounts);
 	return record_write(dir, GOJAIL_SLURMD, &slurmd, fault);
 }
@@ -46,8 +47,8 @@ static int read_slurmd(const struct node *node, struct record *slurmd)
 }
 
 /*
- * Reports whether a process, given its /proc directory, is a slurmd of root's in that mount namespace. The number of a namespace can be that of
- * a job's after it: slurmstepd has another name.
+ * Reports whether a process, given its /proc directory, is a slurmd of root's in that mount namespace. The number of a
+ * namespace can be that of a job's after it: slurmstepd has another name.
  */
 static bool is_slurmd_in(int process, const char *key)
 {
@@ -60,13 +61,14 @@ static bool is_slurmd_in(int process, const char *key)
 	if (strcmp(own, key))
 		return false;
 	scoped_fd comm = openat(process, "comm", O_RDONLY | O_CLOEXEC);
-	return read_string(comm, name, sizeof(name)) > 0 && strncmp(name, "slurmd", strlen("slurmd")) == 0 && record_is_of_root(process);
+	return read_string(comm, name, sizeof(name)) > 0 && strncmp(name, "slurmd", strlen("slurmd")) == 0 &&
+	       record_is_of_root(process);
 }
 
 /*
- * Searches a slurmd in the mount namespace of the recorded one, which has ended. It is another process if it went into the background after it
- * had loaded the plugin (up to 24.05), if it resumed after the one of a failed reconfiguration had written the record, and if a second
- * start did so and failed. Returns its /proc directory, or -1.
+ * Searches a slurmd in the mount namespace of the recorded one, which has ended. It is another process if it went into
+ * the background after it had loaded the plugin (up to 24.05), if it resumed after the one of a failed reconfiguration
+ * had written the record, and if a second start did so and failed. Returns its /proc directory, or -1.
  */
 static int search_slurmd(const char *key)
 {
@@ -126,16 +128,18 @@ static int enter_others(int process, const char *whose, struct fault *fault)
 		if (namespace < 0 || stat(path, &own) < 0 || fstat(namespace, &its) < 0 || is_same_file(&own, &its))
 			continue;
 		if (setns(namespace, kinds[i].type) < 0)
-			return fault_set(fault, "cannot enter the %s namespace of %s: %s; start gojail in the node's own namespaces",
-					 kinds[i].name, whose, strerror(errno));
+			return fault_set(
+				fault,
+				"cannot enter the %s namespace of %s: %s; start gojail in the node's own namespaces",
+				kinds[i].name, whose, strerror(errno));
 	}
 	return 0;
 }
 
 /*
- * Stays in the mounts of this process where there is no slurmd: if they are those of process 1, in which no job is that has mounts of its own, or
- * if no slurmd with gojail has run. The number of the namespace of a slurmd that has ended proves nothing: the kernel gives it to the next one,
- * which may be a job's. Returns 0, or -1 with a fault.
+ * Stays in the mounts of this process where there is no slurmd: if they are those of process 1, in which no job is that
+ * has mounts of its own, or if no slurmd with gojail has run. The number of the namespace of a slurmd that has ended
+ * proves nothing: the kernel gives it to the next one, which may be a job's. Returns 0, or -1 with a fault.
  */
 static int stay_here(const struct node *node, bool known, const struct stat *own, struct fault *fault)
 {
@@ -147,8 +151,11 @@ static int stay_here(const struct node *node, bool known, const struct stat *own
 		return enter_others(first, "process 1", fault);
 	if (!known)
 		return 0;
-	return fault_set(fault, "slurmd has ended (%s/" GOJAIL_SLURMD "), and the mounts of this job are its own: no jail is made of them; try again when slurmd runs",
-			 node->state);
+	return fault_set(
+		fault,
+		"slurmd has ended (%s/" GOJAIL_SLURMD
+		"), and the mounts of this job are its own: no jail is made of them; try again when slurmd runs",
+		node->state);
 }
 
 int slurmd_enter_namespaces(const struct node *node, struct fault *fault)
@@ -170,7 +177,8 @@ int slurmd_enter_namespaces(const struct node *node, struct fault *fault)
 		return -1;
 	if (mounts >= 0 && fstat(mounts, &its) == 0 && is_same_file(&own, &its))
 		return 0;
-	if (mounts < 0 || root < 0 || setns(mounts, CLONE_NEWNS) < 0 || fchdir(root) < 0 || chroot(".") < 0 || chdir("/") < 0)
+	if (mounts < 0 || root < 0 || setns(mounts, CLONE_NEWNS) < 0 || fchdir(root) < 0 || chroot(".") < 0 ||
+	    chdir("/") < 0)
 		return fault_set(fault, "cannot enter the mount namespace of slurmd: %s", strerror(errno));
 	return 0;
 }

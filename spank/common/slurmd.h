@@ -10,8 +10,8 @@
 #include "common/node.h"
 
 /*
- * Writes the record of the calling process, which is slurmd, and of its mount namespace. Releases up to 24.05 go into the background
- * afterwards, as another process. Returns 0, or -1 with a fault.
+ * Writes the record of the calling process, which is slurmd, and of its mount namespace. Releases up to 24.05 go into
+ * the background afterwards, as another process. Returns 0, or -1 with a fault.
  */
 int slurmd_note(const struct node *node, struct fault *fault);
 

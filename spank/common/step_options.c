@@ -4,17 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
-bool step_options_are_none(const struct step_options *options)
-{
-	return strcmp(options->jail, "none") == 0;
-}
+bool step_options_are_none(const struct step_options *options) { return strcmp(options->jail, "none") == 0; }
 
 int step_options_complete(struct step_options *options, const struct site *site, struct fault *fault)
 {
 	if (!options->jail[0])
 		snprintf(options->jail, sizeof(options->jail), "%s", site->default_jail);
 	else if (step_options_are_none(options) && !site->none_allowed)
-		return fault_set(fault, "--jail=none is not allowed at this site; leave the option out, or name a jail");
+		return fault_set(fault,
+				 "--jail=none is not allowed at this site; leave the option out, or name a jail");
 	if (!step_options_are_none(options))
 		return 0;
 	if (options->mounts[0])
@@ -26,7 +24,8 @@ int step_options_complete(struct step_options *options, const struct site *site,
 	return 0;
 }
 
-int step_options_apply(struct step_options *options, const struct site *site, struct jail *jail, struct sandbox_spec *spec, struct fault *fault)
+int step_options_apply(struct step_options *options, const struct site *site, struct jail *jail,
+		       struct sandbox_spec *spec, struct fault *fault)
 {
 	if (site_find_jail(site, options->jail, &spec->user, jail, fault) < 0 ||
 	    site_resolve_root(jail, options->root, sizeof(options->root), fault) < 0)

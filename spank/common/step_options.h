@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* step_options.h: what a step asks for by --jail, --jail-mount, --jail-net and --jail-root, and what that means at this site. */
+/* step_options.h: what a step asks for by --jail, --jail-mount, --jail-net and --jail-root, and what that means at this
+ * site. */
 #ifndef GOJAIL_STEP_OPTIONS_H
 #define GOJAIL_STEP_OPTIONS_H
 
@@ -21,16 +22,18 @@ struct step_options {
 	char mounts[GOJAIL_MOUNTS_MAX + 1]; /* "": none */
 };
 
-/* Replaces the jail "" by the site's default. Returns 0, or -1 with a fault where "none" is not allowed, or goes with other options. */
+/* Replaces the jail "" by the site's default. Returns 0, or -1 with a fault where "none" is not allowed, or goes with
+ * other options. */
 int step_options_complete(struct step_options *options, const struct site *site, struct fault *fault);
 
 /* Reports whether the step stays on the node. */
 bool step_options_are_none(const struct step_options *options);
 
 /*
- * Reads the jail of complete options, if the user of the sandbox may use it, and adds to the sandbox what they mean there; it points into
- * options and jail then. Returns 0, or -1 with a fault.
+ * Reads the jail of complete options, if the user of the sandbox may use it, and adds to the sandbox what they mean
+ * there; it points into options and jail then. Returns 0, or -1 with a fault.
  */
-int step_options_apply(struct step_options *options, const struct site *site, struct jail *jail, struct sandbox_spec *spec, struct fault *fault);
+int step_options_apply(struct step_options *options, const struct site *site, struct jail *jail,
+		       struct sandbox_spec *spec, struct fault *fault);
 
 #endif

@@ -22,9 +22,12 @@
 #define NOTE_PATH_MAX (GOJAIL_PATH_MAX + 4 * GOJAIL_NAME_MAX)
 #define READING_MS 1000 /* time in which a zygote reads a request: it only forks */
 #define DOES_NOT_ANSWER "jail \"%s\": its zygote does not say whether its storage answers; ask your administrator"
-#define ZYGOTE_ENDS "the zygote of jail \"%s\" ended each time it was asked about the storage; ask your administrator to run: gojail check"
+#define ZYGOTE_ENDS                                                                                                    \
+	"the zygote of jail \"%s\" ended each time it was asked about the storage; ask your administrator to run: "    \
+	"gojail check"
 
-/* Writes the path of the file whose time tells when the storage of the jail's template answered last (include/gojail.h). */
+/* Writes the path of the file whose time tells when the storage of the jail's template answered last
+ * (include/gojail.h). */
 static void write_template_note(char *path, size_t size, const struct node *node, const char *jail)
 {
 	snprintf(path, size, "%s/" GOJAIL_JAILS "/%s/" GOJAIL_STORAGE, node->state, jail);
@@ -45,7 +48,8 @@ bool storage_is_recent(int note)
 	return fstat(note, &about) == 0 && is_recent(&about);
 }
 
-/* Reports whether nobody need ask: the storage is local, which is always there, or has answered within the last second. */
+/* Reports whether nobody need ask: the storage is local, which is always there, or has answered within the last second.
+ */
 static bool is_certain(const struct stat *note)
 {
 	return (note->st_mode & 07777) == GOJAIL_STORAGE_LOCAL || is_recent(note);
@@ -60,7 +64,8 @@ static int read_template_note(const struct node *node, const char *jail, struct 
 	return stat(path, note);
 }
 
-/* Reports whether the path of the root leads to the tree that the template was made from, as far as that is known without access to the storage. */
+/* Reports whether the path of the root leads to the tree that the template was made from, as far as that is known
+ * without access to the storage. */
 static bool leads_to_template(const struct node *node, const struct jail *jail)
 {
 	char path[NOTE_PATH_MAX], made[IDENTITY_RECORD_MAX];
@@ -76,10 +81,12 @@ static bool is_usable(const struct node *node, const struct jail *jail)
 {
 	struct stat note;
 
-	return read_template_note(node, jail->name, &note) == 0 && (is_recent(&note) || (is_certain(&note) && leads_to_template(node, jail)));
+	return read_template_note(node, jail->name, &note) == 0 &&
+	       (is_recent(&note) || (is_certain(&note) && leads_to_template(node, jail)));
 }
 
-/* Returns the zygote's deadline for a reply in milliseconds: shortly before the caller's, so that its reply with the reason arrives. */
+/* Returns the zygote's deadline for a reply in milliseconds: shortly before the caller's, so that its reply with the
+ * reason arrives. */
 static uint32_t compute_patience(int64_t until)
 {
 	int left = clock_left(until);
@@ -107,7 +114,8 @@ static bool is_unread(int connection)
  * Receives the reply. Returns its verdict, ZYGOTE_GONE if the zygote has ended, ZYGOTE_STUCK if it has not read the
  * request, or -1 with a fault.
  */
-static int receive_reply(int connection, const char *jail, struct gojail_storage_reply *reply, int64_t until, struct fault *fault)
+static int receive_reply(int connection, const char *jail, struct gojail_storage_reply *reply, int64_t until,
+			 struct fault *fault)
 {
 	ssize_t got;
 
@@ -128,10 +136,12 @@ static int receive_reply(int connection, const char *jail, struct gojail_storage
  * Sends a request to the zygote. Returns its verdict, ZYGOTE_GONE, ZYGOTE_STUCK, or -1 with a fault; -1 also if the
  * storage does not answer.
  */
-static int query_zygote(const struct node *node, const char *jail, bool anew, struct gojail_storage_reply *reply, int64_t until, struct fault *fault)
+static int query_zygote(const struct node *node, const char *jail, bool anew, struct gojail_storage_reply *reply,
+			int64_t until, struct fault *fault)
 {
-	struct gojail_storage_request request = {
-		.version = GOJAIL_VERSION, .flags = anew ? GOJAIL_STORAGE_ANEW : 0, .patience_ms = compute_patience(until)};
+	struct gojail_storage_request request = {.version = GOJAIL_VERSION,
+						 .flags = anew ? GOJAIL_STORAGE_ANEW : 0,
+						 .patience_ms = compute_patience(until)};
 	int64_t patience = compute_reading_deadline(until);
 	scoped_fd connection = zygote_connect(node, jail, GOJAIL_STORAGE_SOCKET, patience, fault);
 	int verdict;
@@ -144,7 +154,8 @@ static int query_zygote(const struct node *node, const char *jail, bool anew, st
 	return verdict == GOJAIL_STORAGE_SILENT ? fault_set_silent(fault, "%s", reply->text) : verdict;
 }
 
-int storage_prepare_template(const struct node *node, const struct jail *jail, bool anew, int64_t until, struct fault *fault)
+int storage_prepare_template(const struct node *node, const struct jail *jail, bool anew, int64_t until,
+			     struct fault *fault)
 {
 	struct gojail_storage_reply reply;
 	struct record zygote;
@@ -181,7 +192,8 @@ int storage_prepare_template(const struct node *node, const struct jail *jail, b
 }
 
 /* Finds or starts another zygote after one that did not reply. Returns 0, or -1 with a fault. */
-static int find_other_zygote(const struct node *node, const struct jail *jail, int asked, int attempt, int64_t until, struct fault *fault)
+static int find_other_zygote(const struct node *node, const struct jail *jail, int asked, int attempt, int64_t until,
+			     struct fault *fault)
 {
 	struct record zygote;
 
@@ -228,8 +240,10 @@ void storage_note_template(const struct node *node, const char *jail, int job, c
 	linkat(AT_FDCWD, from, job, to, 0);
 }
 
-/* Asks the mounts of a sandbox itself, by a launcher: this process must not hang in them. Returns 0, or -1 with a fault. */
-static int ask_sandbox(const struct node *node, const struct jail *jail, const char *job, const char *name, int64_t until, struct fault *fault)
+/* Asks the mounts of a sandbox itself, by a launcher: this process must not hang in them. Returns 0, or -1 with a
+ * fault. */
+static int ask_sandbox(const struct node *node, const struct jail *jail, const char *job, const char *name,
+		       int64_t until, struct fault *fault)
 {
 	struct launch launch;
 
@@ -240,7 +254,8 @@ static int ask_sandbox(const struct node *node, const struct jail *jail, const c
 	return launch_run(&launch, node, until, fault);
 }
 
-int storage_await_job(const struct node *node, const struct jail *jail, const char *job, const char *name, int64_t until, struct fault *fault)
+int storage_await_job(const struct node *node, const struct jail *jail, const char *job, const char *name,
+		      int64_t until, struct fault *fault)
 {
 	char path[NOTE_PATH_MAX];
 	struct stat own = {0}, current;
@@ -258,7 +273,8 @@ int storage_await_job(const struct node *node, const struct jail *jail, const ch
 	if (verdict != ZYGOTE_GONE && verdict != ZYGOTE_STUCK)
 		return verdict < 0 ? -1 : 0;
 	/* Of several callers, one replaces a zygote that is stuck; not for a jail that is no longer configured. */
-	if (verdict == ZYGOTE_STUCK && jail->key[0] && storage_prepare_template(node, jail, false, until, &other) < 0 && other.silent) {
+	if (verdict == ZYGOTE_STUCK && jail->key[0] && storage_prepare_template(node, jail, false, until, &other) < 0 &&
+	    other.silent) {
 		*fault = other;
 		return -1;
 	}

@@ -31,10 +31,7 @@
 #endif
 
 /* Forks a child of this process's parent, which is to wait for it (CLONE_PARENT, clone(2)). Returns as fork(2) does. */
-static inline pid_t k_fork_sibling(void)
-{
-	return (pid_t)syscall(SYS_clone, CLONE_PARENT, 0, 0, 0, 0);
-}
+static inline pid_t k_fork_sibling(void) { return (pid_t)syscall(SYS_clone, CLONE_PARENT, 0, 0, 0, 0); }
 
 /* Opens a mount, or clones it. Linux 5.2. */
 static inline int k_open_tree(int dir, const char *path, unsigned int flags)
@@ -45,17 +42,16 @@ static inline int k_open_tree(int dir, const char *path, unsigned int flags)
 /* Attaches a detached tree on an open directory or file. */
 static inline int k_move_mount(int tree, int target)
 {
-	return (int)syscall(SYS_move_mount, tree, "", target, "",
-			    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+	return (int)syscall(SYS_move_mount, tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
-/* Sets attributes of a detached tree, and makes it private: a clone shares later mounts with its source, which is the node's. */
+/* Sets attributes of a detached tree, and makes it private: a clone shares later mounts with its source, which is the
+ * node's. */
 static inline int k_mount_setattr(int tree, uint64_t set)
 {
 	struct mount_attr attr = {.attr_set = set, .propagation = MS_PRIVATE};
 
-	return (int)syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
-			    sizeof(attr));
+	return (int)syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
 }
 
 /* Clears attributes of a detached mount, and of none below it. */
@@ -74,7 +70,8 @@ static inline int k_map_ids(int tree, int namespace)
 	return (int)syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
 }
 
-/* Returns a new file system as a detached mount, or -1; options are KEY=VALUE, separated by commas, as for mount(8). Linux 5.2. */
+/* Returns a new file system as a detached mount, or -1; options are KEY=VALUE, separated by commas, as for mount(8).
+ * Linux 5.2. */
 static inline int k_new_mount(const char *type, const char *options, uint64_t attributes)
 {
 	char list[160], *rest = NULL;
@@ -99,10 +96,7 @@ static inline int k_new_mount(const char *type, const char *options, uint64_t at
 	return result;
 }
 
-static inline int k_pidfd_open(pid_t pid)
-{
-	return (int)syscall(SYS_pidfd_open, pid, 0);
-}
+static inline int k_pidfd_open(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
 
 static inline int k_pidfd_kill(int pidfd, int signal)
 {
@@ -110,12 +104,10 @@ static inline int k_pidfd_kill(int pidfd, int signal)
 }
 
 /* Returns a copy of a descriptor of another process, over which the caller needs ptrace's rights. Linux 5.6. */
-static inline int k_pidfd_getfd(int pidfd, int fd)
-{
-	return (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
-}
+static inline int k_pidfd_getfd(int pidfd, int fd) { return (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0); }
 
-/* Returns a Landlock ruleset that keeps abstract Unix sockets of others out of reach, and does no more. E2BIG before Linux 6.12. */
+/* Returns a Landlock ruleset that keeps abstract Unix sockets of others out of reach, and does no more. E2BIG before
+ * Linux 6.12. */
 static inline int k_landlock_scope(void)
 {
 	const struct {
@@ -125,10 +117,7 @@ static inline int k_landlock_scope(void)
 	return (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 }
 
-static inline int k_landlock_restrict(int ruleset)
-{
-	return (int)syscall(SYS_landlock_restrict_self, ruleset, 0);
-}
+static inline int k_landlock_restrict(int ruleset) { return (int)syscall(SYS_landlock_restrict_self, ruleset, 0); }
 
 /* Reports whether the effective user may use an open file in a mode of faccessat(2). Linux 5.8. */
 static inline int k_may_access(int fd, int mode)
@@ -137,10 +126,7 @@ static inline int k_may_access(int fd, int mode)
 }
 
 /* Sets the effective uid of this thread only: the function of the C library changes that of all threads. */
-static inline int k_seteuid(uid_t user)
-{
-	return geteuid() == user ? 0 : (int)syscall(SYS_setresuid, -1, user, -1);
-}
+static inline int k_seteuid(uid_t user) { return geteuid() == user ? 0 : (int)syscall(SYS_setresuid, -1, user, -1); }
 
 /* Makes this thread's effective uid root's, and writes the one that it had, for k_become_user. */
 static inline int k_become_root(uid_t *user)
@@ -150,9 +136,6 @@ static inline int k_become_root(uid_t *user)
 }
 
 /* Gives this thread the effective uid again that it had before k_become_root. */
-static inline int k_become_user(uid_t user)
-{
-	return user == 0 ? 0 : (int)syscall(SYS_setresuid, -1, user, -1);
-}
+static inline int k_become_user(uid_t user) { return user == 0 ? 0 : (int)syscall(SYS_setresuid, -1, user, -1); }
 
 #endif

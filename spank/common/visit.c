@@ -23,8 +23,8 @@ struct errand {
 };
 
 /*
- * Runs in the child. Does not return by _exit(2), which AddressSanitizer takes for the end of the caller's stack: clone(2) of the C library
- * ends the child with the result.
+ * Runs in the child. Does not return by _exit(2), which AddressSanitizer takes for the end of the caller's stack:
+ * clone(2) of the C library ends the child with the result.
  */
 static int run_errand(void *argument)
 {
@@ -39,8 +39,9 @@ static int run_errand(void *argument)
 }
 
 /*
- * Lets a child do an errand. The child has no CLONE_FS, which is what setns(2) asks for, and no signal at its end (the last byte of the
- * flags is 0), so that no wait of Slurm's sees it. It keeps all signals blocked: their handlers are for the caller, whose memory it has.
+ * Lets a child do an errand. The child has no CLONE_FS, which is what setns(2) asks for, and no signal at its end (the
+ * last byte of the flags is 0), so that no wait of Slurm's sees it. It keeps all signals blocked: their handlers are
+ * for the caller, whose memory it has.
  */
 static int send(struct errand *errand)
 {
@@ -79,12 +80,6 @@ int visit_as_user(uid_t user, int (*work)(void *), void *what)
 	return send(&errand);
 }
 
-static int clone_here(void *path)
-{
-	return path ? clone_mount_at(path) : clone_root();
-}
+static int clone_here(void *path) { return path ? clone_mount_at(path) : clone_root(); }
 
-int visit_clone_mount(int mnt, const char *path)
-{
-	return visit(mnt, clone_here, (void *)(uintptr_t)path);
-}
+int visit_clone_mount(int mnt, const char *path) { return visit(mnt, clone_here, (void *)(uintptr_t)path); }

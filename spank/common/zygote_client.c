@@ -38,8 +38,10 @@ int zygote_read(const struct node *node, const char *jail, struct record *zygote
 	return record_read(AT_FDCWD, path, zygote);
 }
 
-/* Starts the launcher that assembles the template; replaced is the zygote that has the key already, or NULL. Returns 0, or -1 with a fault. */
-static int start_zygote(const struct node *node, const struct jail *jail, const struct record *replaced, int64_t until, struct fault *fault)
+/* Starts the launcher that assembles the template; replaced is the zygote that has the key already, or NULL. Returns 0,
+ * or -1 with a fault. */
+static int start_zygote(const struct node *node, const struct jail *jail, const struct record *replaced, int64_t until,
+			struct fault *fault)
 {
 	struct launch launch;
 
@@ -52,8 +54,8 @@ static int start_zygote(const struct node *node, const struct jail *jail, const 
 	return launch_run(&launch, node, until, fault);
 }
 
-int zygote_find_or_start(const struct node *node, const struct jail *jail, int64_t until,
-			 struct record *zygote, struct fault *fault)
+int zygote_find_or_start(const struct node *node, const struct jail *jail, int64_t until, struct record *zygote,
+			 struct fault *fault)
 {
 	/* Configured differently since it was assembled: another one is made. */
 	if (zygote_find(node, jail->name, zygote) == 0 && strcmp(zygote->key, jail->key) == 0)
@@ -62,8 +64,9 @@ int zygote_find_or_start(const struct node *node, const struct jail *jail, int64
 		return -1;
 	if (zygote_find(node, jail->name, zygote) == 0)
 		return 0;
-	return fault_set(fault, "the zygote of jail \"%s\" ended as soon as it was started; "
-				"ask your administrator",
+	return fault_set(fault,
+			 "the zygote of jail \"%s\" ended as soon as it was started; "
+			 "ask your administrator",
 			 jail->name);
 }
 
@@ -76,7 +79,8 @@ static bool is_replaced(const struct node *node, const struct jail *jail, const 
 	       (now.pid != zygote->pid || now.start != zygote->start);
 }
 
-int zygote_replace(const struct node *node, const struct jail *jail, const struct record *zygote, int64_t until, struct fault *fault)
+int zygote_replace(const struct node *node, const struct jail *jail, const struct record *zygote, int64_t until,
+		   struct fault *fault)
 {
 	/* Many callers notice at once: one starts a launcher, and most of the others need none. */
 	if (is_replaced(node, jail, zygote))
@@ -105,7 +109,8 @@ int64_t zygote_find_deadline(const struct record *zygote, int64_t until)
 	return clock_ms() + (patience < left ? patience : left);
 }
 
-/* Writes the address of a socket in a jail's directory. Returns 0 or -1; by is the directory that it leads through, if any. */
+/* Writes the address of a socket in a jail's directory. Returns 0 or -1; by is the directory that it leads through, if
+ * any. */
 static int write_address(struct sockaddr_un *address, const char *state, const char *jail, const char *name, int *by)
 {
 	char path[GOJAIL_PATH_MAX + GOJAIL_NAME_MAX + 16];
@@ -224,13 +229,16 @@ int zygote_ask(int talk, const char *jail, const struct gojail_request *request,
 	holder->start = reply.start;
 	if (receive_reply(talk, &reply, until) < 0) {
 		if (errno == ETIMEDOUT)
-			fault_set_silent(fault, "the sandbox was not built in time: %s; the storage of jail \"%s\" may hang: "
-						"ask your administrator",
+			fault_set_silent(fault,
+					 "the sandbox was not built in time: %s; the storage of jail \"%s\" may hang: "
+					 "ask your administrator",
 					 strerror(errno), jail);
 		else
-			fault_set(fault, "the process that builds the sandbox of jail \"%s\" ended before it was done: %s; "
-					 "was the node out of memory? Try again, or ask your administrator to run: gojail check",
-				  jail, strerror(errno));
+			fault_set(
+				fault,
+				"the process that builds the sandbox of jail \"%s\" ended before it was done: %s; "
+				"was the node out of memory? Try again, or ask your administrator to run: gojail check",
+				jail, strerror(errno));
 		record_kill(holder, 0); /* it may hang: nobody waits */
 		return -1;
 	}

@@ -19,14 +19,16 @@ int zygote_find(const struct node *node, const char *jail, struct record *zygote
 int zygote_read(const struct node *node, const char *jail, struct record *zygote);
 
 /* Finds the zygote of this jail as it is configured now, or starts it. Returns 0, or -1 with a fault. */
-int zygote_find_or_start(const struct node *node, const struct jail *jail, int64_t until, struct record *zygote, struct fault *fault);
+int zygote_find_or_start(const struct node *node, const struct jail *jail, int64_t until, struct record *zygote,
+			 struct fault *fault);
 
 /*
  * Replaces this zygote by one of a template that is assembled now, unless another launcher has done so since. The old
  * one is killed, also if it is stopped; the sandboxes of jobs live on. Returns 0, or -1 with a fault; the old one is
  * there then.
  */
-int zygote_replace(const struct node *node, const struct jail *jail, const struct record *zygote, int64_t until, struct fault *fault);
+int zygote_replace(const struct node *node, const struct jail *jail, const struct record *zygote, int64_t until,
+		   struct fault *fault);
 
 /* The zygote ended before it took the request; another one may serve by now. */
 #define ZYGOTE_GONE (-2)
@@ -44,8 +46,8 @@ int zygote_replace(const struct node *node, const struct jail *jail, const struc
 int64_t zygote_find_deadline(const struct record *zygote, int64_t until);
 
 /*
- * Connects to a socket of the jail: the zygote's, which forks at once, or has done so before, or the one for questions about its storage.
- * Returns it, -1 with a fault, ZYGOTE_GONE, or ZYGOTE_STUCK if its queue is full until then.
+ * Connects to a socket of the jail: the zygote's, which forks at once, or has done so before, or the one for questions
+ * about its storage. Returns it, -1 with a fault, ZYGOTE_GONE, or ZYGOTE_STUCK if its queue is full until then.
  */
 int zygote_connect(const struct node *node, const char *jail, const char *name, int64_t until, struct fault *fault);
 

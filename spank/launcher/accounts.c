@@ -18,14 +18,16 @@
 #include <unistd.h>
 
 /*
- * With --jail-root=range the jail's own file belongs to root there, and packages add their users to it: nothing is mounted over
- * it. In all other sandboxes both must be known, the node's users and those that a package added. The node's come first and win:
- * a look-up by name or id finds them. Nothing in the jail's file is trusted, as users may write it; it is read only if any user may
- * read it, and it is where it seems to be.
+ * With --jail-root=range the jail's own file belongs to root there, and packages add their users to it: nothing is
+ * mounted over it. In all other sandboxes both must be known, the node's users and those that a package added. The
+ * node's come first and win: a look-up by name or id finds them. Nothing in the jail's file is trusted, as users may
+ * write it; it is read only if any user may read it, and it is where it seems to be.
  */
 
 #define OWN_MAX (256 << 10) /* bytes of the jail's file that are read */
-#define SYSTEM_IDS 1000     /* below are those of packages, and above those of people (adduser.conf(5)); as many lines are looked up */
+#define SYSTEM_IDS                                                                                                     \
+	1000 /* below are those of packages, and above those of people (adduser.conf(5)); as many lines are looked up  \
+	      */
 
 struct text {
 	char *bytes; /* ends with a NUL */
@@ -42,7 +44,9 @@ static int read_text(int place, size_t max, struct text *text)
 	snprintf(name, sizeof(name), "self/fd/%d", place);
 	if (place < 0 || fstat(place, &st) < 0 || !S_ISREG(st.st_mode))
 		return -1;
-	scoped_fd fd = openat(ZYGOTE_PROC_FD, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); /* a lease of the owner's makes nobody wait */
+	scoped_fd fd =
+		openat(ZYGOTE_PROC_FD, name,
+		       O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); /* a lease of the owner's makes nobody wait */
 	if ((size_t)st.st_size < max)
 		max = (size_t)st.st_size;
 	text->bytes = fd < 0 ? NULL : malloc(max + 2);
@@ -64,7 +68,8 @@ static bool has_name(const char *text, const char *name, size_t length)
 	return false;
 }
 
-/* Reports whether a line "NAME:PASSWORD:ID:..." is of a system user or group, in characters that all programs accept. */
+/* Reports whether a line "NAME:PASSWORD:ID:..." is of a system user or group, in characters that all programs accept.
+ */
 static bool is_system_line(const char *line, size_t length)
 {
 	const char *colon = memchr(line, ':', length), *id;
@@ -73,8 +78,11 @@ static bool is_system_line(const char *line, size_t length)
 	for (size_t i = 0; i < length; i++)
 		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
 			return false;
-	if (!colon || colon == line || strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != (size_t)(colon - line) ||
-	    line[0] == '-' || !(id = memchr(colon + 1, ':', length - (size_t)(colon + 1 - line))) || id[1] < '0' || id[1] > '9')
+	if (!colon || colon == line ||
+	    strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") !=
+		    (size_t)(colon - line) ||
+	    line[0] == '-' || !(id = memchr(colon + 1, ':', length - (size_t)(colon + 1 - line))) || id[1] < '0' ||
+	    id[1] > '9')
 		return false;
 	unsigned long number = strtoul(id + 1, &end, 10);
 	return *end == ':' && number > 0 && number < SYSTEM_IDS;
@@ -96,7 +104,8 @@ static void append_own(struct text *node, const struct text *own)
 	for (; (end = memchr(line, '\n', own->length - (size_t)(line - own->bytes))); line = end + 1) {
 		size_t length = (size_t)(end - line);
 
-		if (!is_system_line(line, length) || looked_up++ >= SYSTEM_IDS || has_name(node->bytes, line, strcspn(line, ":")))
+		if (!is_system_line(line, length) || looked_up++ >= SYSTEM_IDS ||
+		    has_name(node->bytes, line, strcspn(line, ":")))
 			continue;
 		memcpy(node->bytes + node->length, line, length + 1);
 		node->length += length + 1;
@@ -105,8 +114,8 @@ static void append_own(struct text *node, const struct text *own)
 }
 
 /*
- * Creates a file in the sandbox's /run with that text, and the owner and mode of the node's file. Returns it as a detached mount,
- * or -1.
+ * Creates a file in the sandbox's /run with that text, and the owner and mode of the node's file. Returns it as a
+ * detached mount, or -1.
  */
 static int make_file(int run, const char *name, const struct text *text, const struct stat *like, uint64_t attributes)
 {
@@ -115,8 +124,8 @@ static int make_file(int run, const char *name, const struct text *text, const s
 
 	if (file < 0)
 		return -1;
-	if (write(file, text->bytes, text->length) == (ssize_t)text->length && fchown(file, like->st_uid, like->st_gid) == 0 &&
-	    fchmod(file, like->st_mode & 0777) == 0)
+	if (write(file, text->bytes, text->length) == (ssize_t)text->length &&
+	    fchown(file, like->st_uid, like->st_gid) == 0 && fchmod(file, like->st_mode & 0777) == 0)
 		tree = k_open_tree(run, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	if (tree >= 0 && k_mount_setattr(tree, attributes) < 0)
 		close_fd(&tree);
@@ -130,13 +139,15 @@ static int mount_one(int root, int run, const struct gojail_mount *mount, int pl
 	struct stat like, st = {0}, of_run;
 	int result = -1;
 
-	/* Users may write the jail's /etc: a link there could lead root to a file that they may not read. The file is mounted on the link. */
+	/* Users may write the jail's /etc: a link there could lead root to a file that they may not read. The file is
+	 * mounted on the link. */
 	scoped_fd at = open_in_root(root, path, RESOLVE_NO_SYMLINKS);
 	bool linked = at < 0 && errno == ELOOP;
 	if (linked)
 		at = open_target_in_root(root, path, 0);
 	if (at < 0)
-		return fault_set(fault, "mount target %s does not exist in the jail: %s; create it with: gojail init", path, strerror(errno));
+		return fault_set(fault, "mount target %s does not exist in the jail: %s; create it with: gojail init",
+				 path, strerror(errno));
 	if (fstat(at, &st) == 0 && fstat(run, &of_run) == 0 && st.st_dev == of_run.st_dev)
 		return 0; /* it is there */
 	if (fstat(place, &like) == 0 && read_text(place, (size_t)like.st_size, &node) == 0) {

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 /*
- * Ids of the mounts that are the job's own, as of /tmp: the owner of the jail's root can rename the directory with one, and a path then leads
- * to something else.
+ * Ids of the mounts that are the job's own, as of /tmp: the owner of the jail's root can rename the directory with one,
+ * and a path then leads to something else.
  */
 static uint64_t own[8];
 static size_t own_count;
@@ -51,7 +51,8 @@ bool is_own_mount(int fd)
 	return false;
 }
 
-/* Attaches a new file system to a directory, and closes the directory. Returns the root of the new one, or -1 with a fault. */
+/* Attaches a new file system to a directory, and closes the directory. Returns the root of the new one, or -1 with a
+ * fault. */
 static int mount_at(int at, const struct gojail_mount *mount, const char *path, struct fault *fault)
 {
 	int made = at < 0 ? -1 : k_new_mount(mount->type, mount->options, mount->attributes);
@@ -65,7 +66,8 @@ static int mount_at(int at, const struct gojail_mount *mount, const char *path, 
 	return made;
 }
 
-/* Attaches a new file system to a directory of the jail, wherever symbolic links of the jail lead. Returns as mount_at. */
+/* Attaches a new file system to a directory of the jail, wherever symbolic links of the jail lead. Returns as mount_at.
+ */
 static int mount_in_root(const struct gojail_mount *mount, const char *path, struct fault *fault)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -74,8 +76,8 @@ static int mount_in_root(const struct gojail_mount *mount, const char *path, str
 }
 
 /*
- * Creates a mount point for the batch script's directory, alone in its parent, so that other jobs' do not show. Returns -1 with a
- * fault.
+ * Creates a mount point for the batch script's directory, alone in its parent, so that other jobs' do not show. Returns
+ * -1 with a fault.
  */
 static int make_lone_target(const struct gojail_request *request, const char *destination, struct fault *fault)
 {
@@ -92,7 +94,8 @@ static int make_lone_target(const struct gojail_request *request, const char *de
 	if (made < 0)
 		return -1;
 	if (access(GOJAIL_SLURM_CACHE, F_OK) == 0 && symlinkat(GOJAIL_SLURM_CACHE, made, GOJAIL_SLURM_CACHE_LINK) < 0)
-		return fault_set(fault, "cannot create %s/" GOJAIL_SLURM_CACHE_LINK " in the jail: %s", parent, strerror(errno));
+		return fault_set(fault, "cannot create %s/" GOJAIL_SLURM_CACHE_LINK " in the jail: %s", parent,
+				 strerror(errno));
 	/* In what was mounted, wherever the jail's symlinks lead by now. */
 	at = mkdirat(made, slash, 0755) < 0 ? -1 : openat(made, slash, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return at < 0 ? fault_set(fault, "cannot create %s in the jail: %s", destination, strerror(errno)) : at;
@@ -102,7 +105,9 @@ static int make_lone_target(const struct gojail_request *request, const char *de
 static int open_target(const struct gojail_tree *tree, struct fault *fault)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int at = root < 0 ? -1 : open_in_root(root, tree->destination, tree->flags & GOJAIL_TREE_EXACT ? RESOLVE_NO_SYMLINKS : 0);
+	int at = root < 0 ? -1 :
+			    open_in_root(root, tree->destination,
+					 tree->flags & GOJAIL_TREE_EXACT ? RESOLVE_NO_SYMLINKS : 0);
 
 	return at < 0 ? fault_set(fault, "mount target %s does not exist in the jail: %s; create it there first",
 				  tree->destination, strerror(errno)) :
@@ -111,7 +116,8 @@ static int open_target(const struct gojail_tree *tree, struct fault *fault)
 
 static int attach_tree(const struct gojail_request *request, const struct gojail_tree *tree, struct fault *fault)
 {
-	scoped_fd at = tree->flags & GOJAIL_TREE_ALONE ? make_lone_target(request, tree->destination, fault) : open_target(tree, fault);
+	scoped_fd at = tree->flags & GOJAIL_TREE_ALONE ? make_lone_target(request, tree->destination, fault) :
+							 open_target(tree, fault);
 
 	if (at < 0 || (is_own_path(tree->destination) && remember_own(tree->fd, tree->destination, fault) < 0))
 		return -1;
@@ -138,7 +144,8 @@ int enter_or_unshare(const struct gojail_request *request, const struct gojail_t
 }
 
 /* Enters the job's network namespace, or makes it; *own says whether there is one. Returns 0, or -1 with a fault. */
-static int enter_net(const struct gojail_request *request, const struct gojail_tree *trees, bool *own, struct fault *fault)
+static int enter_net(const struct gojail_request *request, const struct gojail_tree *trees, bool *own,
+		     struct fault *fault)
 {
 	const struct gojail_tree *net = request_find_tree(request, trees, GOJAIL_TREE_NET);
 
@@ -157,7 +164,8 @@ static int enter_net(const struct gojail_request *request, const struct gojail_t
  * Finds the owner, on the node, of the files of the jail's root: root, or with --jail-root=range the ids in the tree's
  * destination.
  */
-static int find_root_ids(const struct gojail_request *request, const struct gojail_tree *trees, unsigned *uid, unsigned *gid, struct fault *fault)
+static int find_root_ids(const struct gojail_request *request, const struct gojail_tree *trees, unsigned *uid,
+			 unsigned *gid, struct fault *fault)
 {
 	const struct gojail_tree *range = request_find_tree(request, trees, GOJAIL_TREE_USER);
 
@@ -168,8 +176,8 @@ static int find_root_ids(const struct gojail_request *request, const struct goja
 }
 
 /* Mounts the job's own /run. What programs leave there ends with the sandbox: no other job's root is to find it. */
-static int mount_run(const struct gojail_request *request, const struct gojail_tree *trees, const struct gojail_mount *mount,
-		     struct fault *fault)
+static int mount_run(const struct gojail_request *request, const struct gojail_tree *trees,
+		     const struct gojail_mount *mount, struct fault *fault)
 {
 	struct gojail_mount run = *mount;
 	const size_t used = strlen(run.options);
@@ -177,7 +185,8 @@ static int mount_run(const struct gojail_request *request, const struct gojail_t
 
 	if (find_root_ids(request, trees, &uid, &gid, fault) < 0)
 		return -1;
-	if (snprintf(run.options + used, sizeof(run.options) - used, "%suid=%u,gid=%u", used ? "," : "", uid, gid) >= (int)(sizeof(run.options) - used))
+	if (snprintf(run.options + used, sizeof(run.options) - used, "%suid=%u,gid=%u", used ? "," : "", uid, gid) >=
+	    (int)(sizeof(run.options) - used))
 		return fault_set(fault, "the zygote was sent a damaged request");
 	if (remount_over(&run, fault) < 0)
 		return -1;
@@ -210,14 +219,17 @@ static int mount_in_template(const struct gojail_mount *mount, struct opened *in
 	name++;
 	if (mount->how & GOJAIL_MOUNT_MKDIR)
 		mkdirat(in->fd, name, 0755);
-	scoped_fd made = mount_at(openat(in->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), mount, mount->destination, fault);
+	scoped_fd made = mount_at(openat(in->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), mount,
+				  mount->destination, fault);
 	if (made < 0)
 		return -1;
 	return is_own_path(mount->destination) ? remember_own(made, mount->destination, fault) : 0;
 }
 
-/* Mounts in their order what any sandbox of the jail has of its own, whatever the job is. Returns 0, or -1 with a fault. */
-static int mount_planned(const struct gojail_request *request, const struct gojail_tree *trees, bool own_net, struct fault *fault)
+/* Mounts in their order what any sandbox of the jail has of its own, whatever the job is. Returns 0, or -1 with a
+ * fault. */
+static int mount_planned(const struct gojail_request *request, const struct gojail_tree *trees, bool own_net,
+			 struct fault *fault)
 {
 	struct opened in = {NULL, -1};
 	int result = 0;
@@ -231,7 +243,8 @@ static int mount_planned(const struct gojail_request *request, const struct goja
 			close_fd(&in.fd);
 			in.path = NULL;
 			/* The files of GOJAIL_MOUNT_ACCOUNT are made in /run, and come with it. */
-			result = strcmp(mount->destination, "/run") == 0 ? mount_run(request, trees, mount, fault) : remount_over(mount, fault);
+			result = strcmp(mount->destination, "/run") == 0 ? mount_run(request, trees, mount, fault) :
+									   remount_over(mount, fault);
 		} else if (mount->how & GOJAIL_MOUNT_IN) {
 			result = mount_in_template(mount, &in, fault);
 		}
@@ -241,8 +254,8 @@ static int mount_planned(const struct gojail_request *request, const struct goja
 }
 
 /*
- * Mounts what a job has one of: with begun in the template's mounts, whose directories are gojail's own, else where links of the jail's root lead
- * by now. Returns 0, or -1 with a fault.
+ * Mounts what a job has one of: with begun in the template's mounts, whose directories are gojail's own, else where
+ * links of the jail's root lead by now. Returns 0, or -1 with a fault.
  */
 static int mount_of_job(const struct gojail_request *request, bool begun, struct fault *fault)
 {
@@ -273,12 +286,15 @@ int begin_assembly(const struct gojail_request *request, const struct gojail_tre
 	return mount_of_job(request, true, fault);
 }
 
-/* Reports whether a sandbox without a network of its own has mounted something over one of the template's mounts, or in it. */
+/* Reports whether a sandbox without a network of its own has mounted something over one of the template's mounts, or in
+ * it. */
 static bool has_mount_in(const struct gojail_request *request, const char *path)
 {
 	for (uint32_t i = 0; i < request->nmounts; i++) {
 		const struct gojail_mount *mount = &request->mounts[i];
-		const char *in = mount->how & (GOJAIL_MOUNT_OVER | GOJAIL_MOUNT_IN | GOJAIL_MOUNT_JOB) ? find_replaceable(mount->destination) : NULL;
+		const char *in = mount->how & (GOJAIL_MOUNT_OVER | GOJAIL_MOUNT_IN | GOJAIL_MOUNT_JOB) ?
+					 find_replaceable(mount->destination) :
+					 NULL;
 
 		if (in && strcmp(in, path) == 0 && !(mount->how & GOJAIL_MOUNT_NET))
 			return true;

@@ -12,20 +12,23 @@
 /* Trees with these flags are not attached: namespaces, and the root, which is attached first. */
 #define ASSEMBLE_NO_MOUNT (GOJAIL_TREE_NET | GOJAIL_TREE_NS | GOJAIL_TREE_USER | GOJAIL_TREE_ROOT | GOJAIL_TREE_UPPER)
 
-/* Enters the namespace of that kind: the job's, where it is among the trees, else a new one. Returns 0, or -1 with a fault. */
+/* Enters the namespace of that kind: the job's, where it is among the trees, else a new one. Returns 0, or -1 with a
+ * fault. */
 int enter_or_unshare(const struct gojail_request *request, const struct gojail_tree *trees, uint32_t bit,
 		     const char *name, int flag, struct fault *fault);
 
 /*
- * Creates a mount namespace, and in it what the request's flags ask for, and a /dev/shm: the same for each job whose trees are neither namespaces
- * nor a root. Returns 0, or -1 with a fault.
+ * Creates a mount namespace, and in it what the request's flags ask for, and a /dev/shm: the same for each job whose
+ * trees are neither namespaces nor a root. Returns 0, or -1 with a fault.
  */
 int begin_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
 
-/* Checks that what begin_assembly mounted is still in its place: the owner of the jail's root can rename directories. Returns 0, or -1 with a fault. */
+/* Checks that what begin_assembly mounted is still in its place: the owner of the jail's root can rename directories.
+ * Returns 0, or -1 with a fault. */
 int check_begun(const struct gojail_request *request, struct fault *fault);
 
-/* Adds what depends on the job or on what the jail's root has by now: /tmp, and the trees. Returns 0, or -1 with a fault. */
+/* Adds what depends on the job or on what the jail's root has by now: /tmp, and the trees. Returns 0, or -1 with a
+ * fault. */
 int finish_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
 
 /* Reports whether an open file lies on the job's own /tmp, /dev/shm or /dev/pts, as this process mounted them. */

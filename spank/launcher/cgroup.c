@@ -33,9 +33,9 @@ static void find_own_cgroup(char path[PATH_MAX])
 
 void cgroup_leave(void)
 {
-	static const char *const controllers[] = {
-		"freezer", "memory", "devices", "cpuset", "cpu", "cpuacct", "pids", "blkio",
-		"systemd", "unified", "net_cls", "net_prio", "perf_event", "hugetlb", "rdma", "misc"};
+	static const char *const controllers[] = {"freezer",    "memory",  "devices", "cpuset",  "cpu",     "cpuacct",
+						  "pids",       "blkio",   "systemd", "unified", "net_cls", "net_prio",
+						  "perf_event", "hugetlb", "rdma",    "misc"};
 	char path[PATH_MAX + 16], own[PATH_MAX];
 	struct stat st;
 

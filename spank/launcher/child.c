@@ -19,8 +19,9 @@ int child_fork(struct child *child, int *socket)
 		return -1;
 	pid = fork();
 	if (pid == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
-		_exit(1);                                /* the parent ended before prctl(2) */
-	child->pidfd = pid > 0 ? k_pidfd_open(pid) : -1; /* a child that has been reaped: its pid is not reused so soon */
+		_exit(1); /* the parent ended before prctl(2) */
+	child->pidfd =
+		pid > 0 ? k_pidfd_open(pid) : -1; /* a child that has been reaped: its pid is not reused so soon */
 	*socket = pair[pid == 0];
 	close(pair[pid != 0]);
 	if (pid > 0 && child->pidfd < 0 && errno != ESRCH) {

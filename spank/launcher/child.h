@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* child.h: a child that accesses storage and may hang there, unlike its parent, which kills the child and does not wait for its end. */
+/* child.h: a child that accesses storage and may hang there, unlike its parent, which kills the child and does not wait
+ * for its end. */
 #ifndef GOJAIL_CHILD_H
 #define GOJAIL_CHILD_H
 
@@ -10,7 +11,8 @@ struct child {
 };
 
 /*
- * Forks a child that is killed when its parent ends. socket is one end of a pair (SOCK_SEQPACKET) in each of the two processes. Returns as fork(2) does.
+ * Forks a child that is killed when its parent ends. socket is one end of a pair (SOCK_SEQPACKET) in each of the two
+ * processes. Returns as fork(2) does.
  */
 int child_fork(struct child *child, int *socket);
 

@@ -36,10 +36,7 @@
 #include <unistd.h>
 
 /* Reports whether a word is the name of a file, and no path. */
-static bool is_name(const char *word)
-{
-	return word[0] && word[0] != '.' && !strchr(word, '/');
-}
+static bool is_name(const char *word) { return word[0] && word[0] != '.' && !strchr(word, '/'); }
 
 /* Opens the sandbox that the caller's words name, which must be the user's. Returns 0, or -1 with a fault. */
 static int open_sandbox(struct sandbox *sandbox, const struct node *node, const struct user *user, struct fault *fault)
@@ -53,13 +50,15 @@ static int open_sandbox(struct sandbox *sandbox, const struct node *node, const 
 	if (sandbox_open_recorded(sandbox, dir, name, &holder, fault) < 0)
 		return -1;
 	if (holder.uid != user->uid)
-		return fault_set(fault, "job %s is of user %u; a command in its sandbox runs as no other user", job, (unsigned)holder.uid);
+		return fault_set(fault, "job %s is of user %u; a command in its sandbox runs as no other user", job,
+				 (unsigned)holder.uid);
 	return sandbox_open_user(sandbox, name, &holder, fault);
 }
 
 /*
- * Creates the user namespace of a command that is to be root, where the sandbox has none: uid 0 in it is the user, who keeps the
- * user's rights outside. More ids than one are those of a tree whose files cannot be mapped. Returns 0, or -1 with a fault.
+ * Creates the user namespace of a command that is to be root, where the sandbox has none: uid 0 in it is the user, who
+ * keeps the user's rights outside. More ids than one are those of a tree whose files cannot be mapped. Returns 0, or -1
+ * with a fault.
  */
 static int make_root(struct sandbox *sandbox, int proc, const struct user *user, unsigned ids, struct fault *fault)
 {
@@ -71,7 +70,8 @@ static int make_root(struct sandbox *sandbox, int proc, const struct user *user,
 	return sandbox->user < 0 ? -1 : 0;
 }
 
-/* Moves this process into the sandbox; its PID namespace is for the children, setns(2). Returns 0, or -1 with a fault. */
+/* Moves this process into the sandbox; its PID namespace is for the children, setns(2). Returns 0, or -1 with a fault.
+ */
 static int enter_namespaces(const struct sandbox *sandbox, struct fault *fault)
 {
 	struct pollfd gone = {.fd = sandbox->holder, .events = POLLIN};
@@ -81,7 +81,8 @@ static int enter_namespaces(const struct sandbox *sandbox, struct fault *fault)
 	if (enter_sandbox(sandbox, fault) < 0)
 		return -1;
 	/* A fork into a namespace whose process 1 is gone fails. */
-	return poll(&gone, 1, 0) == 0 ? 0 : fault_set(fault, "sandbox %s: its holder has ended", library_word("sandbox"));
+	return poll(&gone, 1, 0) == 0 ? 0 :
+					fault_set(fault, "sandbox %s: its holder has ended", library_word("sandbox"));
 }
 
 /* Returns the user's home directory, if the jail has it. */
@@ -89,7 +90,9 @@ static const char *find_home(void)
 {
 	struct stat st;
 
-	return library_word("home")[0] == '/' && stat(library_word("home"), &st) == 0 && S_ISDIR(st.st_mode) ? library_word("home") : "/";
+	return library_word("home")[0] == '/' && stat(library_word("home"), &st) == 0 && S_ISDIR(st.st_mode) ?
+		       library_word("home") :
+		       "/";
 }
 
 /* Returns the best shell that the jail has. */
@@ -108,7 +111,8 @@ static const char *find_shell(void)
 static int set_environment(uid_t uid, const struct jail *jail, struct fault *fault)
 {
 	static const char *const callers[] = {"TERM", "LANG", "TZ"};
-	const struct login login = {.uid = uid, .name = library_word("user"), .home = find_home(), .shell = find_shell()};
+	const struct login login = {
+		.uid = uid, .name = library_word("user"), .home = find_home(), .shell = find_shell()};
 
 	if (clearenv() || login_environment_set(&own_environment, &login, false) < 0)
 		return fault_set(fault, "cannot set the command's environment: %s", strerror(errno));
@@ -118,7 +122,8 @@ static int set_environment(uid_t uid, const struct jail *jail, struct fault *fau
 	return jail_environment_add(&own_environment, jail, fault);
 }
 
-/* Executes the program of that name, found as a shell does. Returns on failure, with errno, or 0 where there is no such program. */
+/* Executes the program of that name, found as a shell does. Returns on failure, with errno, or 0 where there is no such
+ * program. */
 static void execute_program(const char *name, char **command)
 {
 	char path[PATH_MAX];
@@ -132,8 +137,8 @@ static void execute_program(const char *name, char **command)
 }
 
 /*
- * Changes to the user's home directory or, where the user may not enter it, to /, as login(1) does: storage may make root another
- * user (root_squash, exports(5)). Returns 0, or -1 with a fault.
+ * Changes to the user's home directory or, where the user may not enter it, to /, as login(1) does: storage may make
+ * root another user (root_squash, exports(5)). Returns 0, or -1 with a fault.
  */
 static int change_directory(const char *home, const char *command, struct fault *fault)
 {
@@ -143,14 +148,17 @@ static int change_directory(const char *home, const char *command, struct fault 
 		return 0;
 	reason = errno;
 	if (strcmp(home, "/") == 0 || chdir("/") < 0 || setenv("HOME", "/", 1) < 0)
-		return fault_set(fault, "%s: cannot be run in the jail: its directory %s cannot be entered: %s", command, home, strerror(reason));
-	dprintf(STDERR_FILENO, "gojail: the home directory %s of the jail cannot be entered as user %s: %s; starting in /\n", home, library_word("user"),
-		strerror(reason));
+		return fault_set(fault, "%s: cannot be run in the jail: its directory %s cannot be entered: %s",
+				 command, home, strerror(reason));
+	dprintf(STDERR_FILENO,
+		"gojail: the home directory %s of the jail cannot be entered as user %s: %s; starting in /\n", home,
+		library_word("user"), strerror(reason));
 	return 0;
 }
 
 /* Becomes the user for good and, in a sandbox with a user namespace, root there. Returns 0, or -1 with a fault. */
-static int become_user(const struct user *user, struct sandbox *sandbox, const struct confine *confine, struct fault *fault)
+static int become_user(const struct user *user, struct sandbox *sandbox, const struct confine *confine,
+		       struct fault *fault)
 {
 	/* setuid(2) leaves capabilities where the caller's securebits say so. */
 	if (setgroups((size_t)user->ngroups, user->groups) < 0 || setgid(user->gid) < 0 || setuid(user->uid) < 0 ||
@@ -162,8 +170,10 @@ static int become_user(const struct user *user, struct sandbox *sandbox, const s
 	return 0;
 }
 
-/* Makes the calling process, which has given up everything but root's uid, the user's command. Returns only with a fault. */
-static void become_command(const struct user *user, struct sandbox *sandbox, const struct confine *confine, char **command, struct fault *fault)
+/* Makes the calling process, which has given up everything but root's uid, the user's command. Returns only with a
+ * fault. */
+static void become_command(const struct user *user, struct sandbox *sandbox, const struct confine *confine,
+			   char **command, struct fault *fault)
 {
 	const char *tty = library_word("tty"), *home = find_home(), *name;
 	char *login[] = {(char *)(uintptr_t)find_shell(), "-l", NULL};
@@ -178,10 +188,12 @@ static void become_command(const struct user *user, struct sandbox *sandbox, con
 	if (fault->text[0])
 		return;
 	execute_program(name, command);
-	fault_set(fault, "%s: cannot be run in the jail: %s", name, errno ? strerror(errno) : "executable file not found in $PATH");
+	fault_set(fault, "%s: cannot be run in the jail: %s", name,
+		  errno ? strerror(errno) : "executable file not found in $PATH");
 }
 
-static int start_command(char **command, const struct user *user, struct sandbox *sandbox, const struct confine *confine, int64_t until, struct fault *fault)
+static int start_command(char **command, const struct user *user, struct sandbox *sandbox,
+			 const struct confine *confine, int64_t until, struct fault *fault)
 {
 	int report[2];
 	pid_t child;
@@ -195,13 +207,15 @@ static int start_command(char **command, const struct user *user, struct sandbox
 	dprintf(GOJAIL_REPLY_FD, "pid %d\n", (int)child);
 	close(report[1]);
 	return execution_await(report[0], child, until,
-			       "the command was not executed before the deadline; does the storage of the jail answer? See: gojail check", fault);
+			       "the command was not executed before the deadline; does the storage of the jail answer? "
+			       "See: gojail check",
+			       fault);
 }
 
 /*
- * Gives up what root's shell would pass on: processes that are in the jail already cannot look into this one, which still has all of root's
- * rights, and no key of the caller's session is reached (session-keyring(7)). A container may refuse calls about keys, to the command
- * as well. Returns 0, or -1 with a fault.
+ * Gives up what root's shell would pass on: processes that are in the jail already cannot look into this one, which
+ * still has all of root's rights, and no key of the caller's session is reached (session-keyring(7)). A container may
+ * refuse calls about keys, to the command as well. Returns 0, or -1 with a fault.
  */
 static int leave_caller(struct fault *fault)
 {
@@ -215,12 +229,15 @@ static int leave_caller(struct fault *fault)
 }
 
 /* Enters the sandbox, and gives up what the jail's tasks give up, except the uid. Returns 0, or -1 with a fault. */
-static int enter_confined(struct sandbox *sandbox, const struct user *user, const struct jail *jail, const struct confine *confine, int proc,
-			  const char *sockets, int *domain, struct fault *fault)
+static int enter_confined(struct sandbox *sandbox, const struct user *user, const struct jail *jail,
+			  const struct confine *confine, int proc, const char *sockets, int *domain,
+			  struct fault *fault)
 {
-	if (enter_namespaces(sandbox, fault) < 0 || (*sockets && hide_sockets(proc, job_is_run(library_word("job")), fault) < 0) ||
+	if (enter_namespaces(sandbox, fault) < 0 ||
+	    (*sockets && hide_sockets(proc, job_is_run(library_word("job")), fault) < 0) ||
 	    (strcmp(sockets, "none") == 0 && refuse_sockets(fault) < 0) ||
-	    set_environment(sandbox->user < 0 ? user->uid : 0, jail, fault) < 0 || (jail->scope && domain_enter(domain, fault) < 0))
+	    set_environment(sandbox->user < 0 ? user->uid : 0, jail, fault) < 0 ||
+	    (jail->scope && domain_enter(domain, fault) < 0))
 		return -1;
 	return (sandbox->user < 0 ? confine_apply : confine_begin)(confine, fault);
 }
@@ -236,8 +253,10 @@ int command_run(char **command, const struct node *node, const struct user *user
 	scoped_fd domain = -1;
 	scoped_fd proc = -1;
 
-	if (leave_caller(fault) < 0 || site_open(&site, node, fault) < 0 || site_find_jail(&site, library_word("jail"), &root, &jail, fault) < 0 ||
-	    confine_read(&confine, node, &jail, fault) < 0 || (jail.scope && (domain = domain_open(fault)) < 0) || (proc = open_node_proc(fault)) < 0)
+	if (leave_caller(fault) < 0 || site_open(&site, node, fault) < 0 ||
+	    site_find_jail(&site, library_word("jail"), &root, &jail, fault) < 0 ||
+	    confine_read(&confine, node, &jail, fault) < 0 || (jail.scope && (domain = domain_open(fault)) < 0) ||
+	    (proc = open_node_proc(fault)) < 0)
 		return -1;
 	if (open_sandbox(&sandbox, node, user, fault) < 0 || make_root(&sandbox, proc, user, ids, fault) < 0 ||
 	    storage_await_job(node, &jail, library_word("job"), library_word("sandbox"), until, fault) < 0 ||

@@ -18,10 +18,12 @@ static void write_gpu_fields(char *text, size_t size, const struct node *node, i
 	struct gpu_use use = {0};
 	int64_t patience = clock_ms() + GPU_USE_MS;
 
-	if (gpu_use_read(&use, node, library_word("gpus"), atoll(library_word("begun")), atoll(library_word("ended")), patience < until ? patience : until) < 0)
+	if (gpu_use_read(&use, node, library_word("gpus"), atoll(library_word("begun")), atoll(library_word("ended")),
+			 patience < until ? patience : until) < 0)
 		snprintf(text, size, " gpu_seconds=- gpu_memory_peak=-");
 	else
-		snprintf(text, size, " gpu_seconds=%" PRIu64 " gpu_memory_peak=%" PRIu64, (use.busy_ms + 500) / 1000, use.memory_peak);
+		snprintf(text, size, " gpu_seconds=%" PRIu64 " gpu_memory_peak=%" PRIu64, (use.busy_ms + 500) / 1000,
+			 use.memory_peak);
 }
 
 int ended_report(const struct node *node, int64_t until, struct fault *fault)

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /*
- * Adds the use of the job's GPUs to its line in the journal, sends that, and writes it to the job's record in slurmdbd where
- * the site wants it. Returns 0, or -1 with a fault.
+ * Adds the use of the job's GPUs to its line in the journal, sends that, and writes it to the job's record in slurmdbd
+ * where the site wants it. Returns 0, or -1 with a fault.
  */
 int ended_report(const struct node *node, int64_t until, struct fault *fault);
 

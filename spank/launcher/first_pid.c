@@ -39,10 +39,7 @@ void first_pid_begin(void)
 		position = (uint32_t)getpid() * FIRST_PID_STEP;
 }
 
-void first_pid_advance(void)
-{
-	position += FIRST_PID_STEP;
-}
+void first_pid_advance(void) { position += FIRST_PID_STEP; }
 
 uint32_t first_pid_choose(uint32_t at, uint32_t limit)
 {

@@ -24,9 +24,7 @@
 #define MINORS_MAX 64
 
 /* What is used of nvml.h. */
-enum { NVML_SUCCESS = 0,
-       NVML_ERROR_NOT_FOUND = 6,
-       ENABLED = 1 };
+enum { NVML_SUCCESS = 0, NVML_ERROR_NOT_FOUND = 6, ENABLED = 1 };
 typedef void *gpu_handle;
 
 struct accounting_stats {     /* nvmlAccountingStats_t */
@@ -124,7 +122,8 @@ static int add_gpus(const char *minors, int64_t begun, int64_t ended, struct gpu
 		unsigned minor = 0;
 		gpu_handle gpu;
 
-		if (nvml.handle(i, &gpu) != NVML_SUCCESS || nvml.minor(gpu, &minor) != NVML_SUCCESS || !has_number(minors, minor))
+		if (nvml.handle(i, &gpu) != NVML_SUCCESS || nvml.minor(gpu, &minor) != NVML_SUCCESS ||
+		    !has_number(minors, minor))
 			continue; /* another one may be lost */
 		if (add_processes(gpu, begun, ended, use) < 0)
 			return -1;
@@ -133,7 +132,8 @@ static int add_gpus(const char *minors, int64_t begun, int64_t ended, struct gpu
 	return found == wanted ? 0 : -1;
 }
 
-int gpu_use_read(struct gpu_use *use, const struct node *node, const char *minors, int64_t begun, int64_t ended, int64_t until)
+int gpu_use_read(struct gpu_use *use, const struct node *node, const char *minors, int64_t begun, int64_t ended,
+		 int64_t until)
 {
 	struct gpu_use *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	scoped_fd state = open(node->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -14,10 +14,12 @@ struct gpu_use {
 };
 
 /*
- * Reads the use of the GPUs with these device numbers, "0,3" (of /dev/nvidia0 and /dev/nvidia3), by processes that began in this time
- * (seconds of the real-time clock). Returns 0, or -1 where the driver does not count it or does not answer in time. The
- * driver's library is loaded in a child: a call of it may hang. While such a child exists, nobody starts another one.
+ * Reads the use of the GPUs with these device numbers, "0,3" (of /dev/nvidia0 and /dev/nvidia3), by processes that
+ * began in this time (seconds of the real-time clock). Returns 0, or -1 where the driver does not count it or does not
+ * answer in time. The driver's library is loaded in a child: a call of it may hang. While such a child exists, nobody
+ * starts another one.
  */
-int gpu_use_read(struct gpu_use *use, const struct node *node, const char *minors, int64_t begun, int64_t ended, int64_t until);
+int gpu_use_read(struct gpu_use *use, const struct node *node, const char *minors, int64_t begun, int64_t ended,
+		 int64_t until);
 
 #endif

@@ -72,7 +72,8 @@ static int receive_request(int talk, struct gojail_request *request, struct goja
 		char bytes[CMSG_SPACE(GOJAIL_TREES_MAX * sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct msghdr message = {
+		.msg_iov = parts, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof(control)};
 	struct cmsghdr *header;
 	ssize_t got;
 
@@ -82,8 +83,9 @@ static int receive_request(int talk, struct gojail_request *request, struct goja
 	if (!is_whole(got, request))
 		return fault_set(fault, "the zygote is of another gojail version; run: gojail reload");
 	header = CMSG_FIRSTHDR(&message);
-	if (check_mounts(request) < 0 || (request->ntrees && (!header || header->cmsg_type != SCM_RIGHTS ||
-							      header->cmsg_len != CMSG_LEN(request->ntrees * sizeof(int)))))
+	if (check_mounts(request) < 0 ||
+	    (request->ntrees && (!header || header->cmsg_type != SCM_RIGHTS ||
+				 header->cmsg_len != CMSG_LEN(request->ntrees * sizeof(int)))))
 		return fault_set(fault, "the zygote was sent a damaged request");
 	for (uint32_t i = 0; i < request->ntrees; i++) {
 		memcpy(&trees[i].fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
@@ -93,11 +95,12 @@ static int receive_request(int talk, struct gojail_request *request, struct goja
 }
 
 /*
- * Enters the job's PID namespace, or a new one, which only the children of a process do: goes on as a child of the zygote, which
- * reaps it. In a new namespace it is process 1, which decides how PIDs go on, and what the job leaves behind becomes its child, which the
- * kernel reaps (SIG_IGN).
+ * Enters the job's PID namespace, or a new one, which only the children of a process do: goes on as a child of the
+ * zygote, which reaps it. In a new namespace it is process 1, which decides how PIDs go on, and what the job leaves
+ * behind becomes its child, which the kernel reaps (SIG_IGN).
  */
-static int enter_pid_namespace(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
+static int enter_pid_namespace(const struct gojail_request *request, const struct gojail_tree *trees,
+			       struct fault *fault)
 {
 	pid_t child;
 
@@ -118,8 +121,8 @@ static int enter_pid_namespace(const struct gojail_request *request, const struc
 }
 
 /*
- * Returns the user namespace for the tasks: from the trees, or a new one where uid 0 is the user and no other id is mapped.
- * Returns -1 with a fault.
+ * Returns the user namespace for the tasks: from the trees, or a new one where uid 0 is the user and no other id is
+ * mapped. Returns -1 with a fault.
  */
 static int find_userns(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
@@ -145,9 +148,9 @@ struct kept {
 	int fds[GOJAIL_RECORD_FD];
 };
 
-#define KEPT_NONE                                 \
-	{                                         \
-		.fds = { [GOJAIL_STAGE_FD] = -1 } \
+#define KEPT_NONE                                                                                                      \
+	{                                                                                                              \
+		.fds = { [GOJAIL_STAGE_FD] = -1 }                                                                      \
 	}
 
 /* Opens the root and the namespaces of the sandbox, which this process has entered. */
@@ -166,14 +169,17 @@ static void number_kept(struct kept *kept, int user, struct fault *fault)
 	kept->fds[GOJAIL_USER_FD] = move_up(user);
 	close(GOJAIL_USER_FD); /* there is not always one */
 	for (int number = GOJAIL_STAGE_FD; number < GOJAIL_RECORD_FD; number++)
-		if ((kept->fds[number] < 0 || dup3(kept->fds[number], number, O_CLOEXEC) < 0) && (number != GOJAIL_USER_FD || user >= 0))
+		if ((kept->fds[number] < 0 || dup3(kept->fds[number], number, O_CLOEXEC) < 0) &&
+		    (number != GOJAIL_USER_FD || user >= 0))
 			fault_set(fault, "cannot keep the sandbox's namespaces: %s", strerror(errno));
 }
 
-/* Reports whether another job is likely to ask for the same: not a second sandbox of a job, no network, no root of its own. */
+/* Reports whether another job is likely to ask for the same: not a second sandbox of a job, no network, no root of its
+ * own. */
 static bool is_common_request(const struct gojail_request *request, const struct gojail_tree *trees)
 {
-	return !(request->flags & (GOJAIL_REQUEST_SHARED | GOJAIL_REQUEST_NET)) && !request_find_tree(request, trees, ASSEMBLE_NO_MOUNT);
+	return !(request->flags & (GOJAIL_REQUEST_SHARED | GOJAIL_REQUEST_NET)) &&
+	       !request_find_tree(request, trees, ASSEMBLE_NO_MOUNT);
 }
 
 /* Reports whether a sandbox that was begun for one request is right for another. */
@@ -191,8 +197,9 @@ _Static_assert(sizeof(struct gojail_request) <= PIPE_BUF, "a request is larger t
 #define BUILDER "gojail-builder"
 
 /* Finishes the sandbox, and holds it for as long as this process lives. */
-__attribute__((noreturn)) static void hold_sandbox(int talk, const struct gojail_request *request, const struct gojail_tree *trees,
-						   const struct record *self, struct kept *kept, struct fault *fault)
+__attribute__((noreturn)) static void hold_sandbox(int talk, const struct gojail_request *request,
+						   const struct gojail_tree *trees, const struct record *self,
+						   struct kept *kept, struct fault *fault)
 {
 	int user = -1, record;
 	char one;
@@ -203,12 +210,15 @@ __attribute__((noreturn)) static void hold_sandbox(int talk, const struct gojail
 		_exit(1);
 	}
 	talk = move_up(talk);
-	kept->fds[GOJAIL_STAGE_FD] = move_up(finish_job_stage(ZYGOTE_PROC_FD, kept->fds[GOJAIL_STAGE_FD], trees, request->ntrees, fault));
+	kept->fds[GOJAIL_STAGE_FD] =
+		move_up(finish_job_stage(ZYGOTE_PROC_FD, kept->fds[GOJAIL_STAGE_FD], trees, request->ntrees, fault));
 	number_kept(kept, user, fault);
 	send_reply(talk, self, fault);
-	if (fault->text[0] || scm_receive(talk, &one, &record) != 1 || dup3(move_up(record), GOJAIL_RECORD_FD, O_CLOEXEC) < 0)
+	if (fault->text[0] || scm_receive(talk, &one, &record) != 1 ||
+	    dup3(move_up(record), GOJAIL_RECORD_FD, O_CLOEXEC) < 0)
 		_exit(1);
-	/* Root in a jail sees the numbers in /proc/PID/fd; to open them takes ptrace's rights over us (proc_pid_fd(5)). */
+	/* Root in a jail sees the numbers in /proc/PID/fd; to open them takes ptrace's rights over us (proc_pid_fd(5)).
+	 */
 	prctl(PR_SET_DUMPABLE, 0);
 	syscall(SYS_close_range, GOJAIL_RECORD_FD + 1, ~0u, 0);
 	prctl(PR_SET_NAME, GOJAIL_HOLDER_NAME); /* what has this name and no record, a sweep ends */
@@ -265,8 +275,8 @@ static int accept_caller(int zygote)
 }
 
 /*
- * Reads the request, which may come late or never, and leaves it in the socket. Reports whether it is whole. A caller sees the end
- * of this process, and asks the next zygote.
+ * Reads the request, which may come late or never, and leaves it in the socket. Reports whether it is whole. A caller
+ * sees the end of this process, and asks the next zygote.
  */
 static bool peek_request(int zygote, int talk, struct gojail_request *request)
 {
@@ -322,7 +332,8 @@ void run_spare(int zygote, const struct gojail_request *pattern)
 	close(zygote);
 	prctl(PR_SET_NAME, BUILDER);
 	self = read_self(ZYGOTE_PROC_FD);
-	send_reply(talk, &self, &fault); /* before what may hang: the jail's root can be on storage that does not answer */
+	send_reply(talk, &self,
+		   &fault); /* before what may hang: the jail's root can be on storage that does not answer */
 	if (receive_request(talk, &request, trees, &fault) == 0)
 		check_begun(&request, &fault);
 	hold_sandbox(talk, &request, trees, &self, &kept, &fault);

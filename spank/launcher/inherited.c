@@ -28,10 +28,7 @@
 #endif
 
 /* Reports whether a call failed because this kernel does not have it, or a container does not permit it. */
-static bool is_unavailable(void)
-{
-	return errno == ENOSYS || errno == EPERM || errno == EOPNOTSUPP;
-}
+static bool is_unavailable(void) { return errno == ENOSYS || errno == EPERM || errno == EOPNOTSUPP; }
 
 /* Writes a text to a file of this process in /proc. Returns 0 or -1. */
 static int write_own(const char *name, const char *text)
@@ -53,10 +50,7 @@ static int reset_signals(void)
 	return 0;
 }
 
-static int reset_descriptors(void)
-{
-	return (int)syscall(SYS_close_range, GOJAIL_REPLY_FD + 1, ~0u, 0);
-}
+static int reset_descriptors(void) { return (int)syscall(SYS_close_range, GOJAIL_REPLY_FD + 1, ~0u, 0); }
 
 /* The library, and the commands that it starts, read many variables, such as GODEBUG and SLURM_CONF. */
 static int reset_environment(void)
@@ -77,10 +71,7 @@ static int reset_ids(void)
 }
 
 /* Drops inheritable capabilities and, with them, ambient ones (capabilities(7)). */
-static int reset_capabilities(void)
-{
-	return capabilities_keep_inheritable(0);
-}
+static int reset_capabilities(void) { return capabilities_keep_inheritable(0); }
 
 /*
  * Joins a new session keyring: with the starter's, the kernel would use that user's keys where it looks for one, as
@@ -88,9 +79,7 @@ static int reset_capabilities(void)
  */
 static int reset_keyrings(void)
 {
-	enum { JOIN_SESSION_KEYRING = 1,
-	       SET_REQKEY_KEYRING = 14,
-	       DEFAULT = 0 }; /* keyctl(2) */
+	enum { JOIN_SESSION_KEYRING = 1, SET_REQKEY_KEYRING = 14, DEFAULT = 0 }; /* keyctl(2) */
 
 	if (syscall(SYS_keyctl, JOIN_SESSION_KEYRING, NULL) < 0)
 		return is_unavailable() ? 0 : -1;
@@ -174,9 +163,7 @@ struct scheduling {
  */
 static int reset_scheduling(void)
 {
-	enum { KEEP_POLICY = 0x08,
-	       KEEP_PARAMETERS = 0x10,
-	       CLAMPS = 0x60 };
+	enum { KEEP_POLICY = 0x08, KEEP_PARAMETERS = 0x10, CLAMPS = 0x60 };
 	struct scheduling normal = {.size = sizeof(normal), .policy = SCHED_OTHER};
 	struct scheduling clamps = {.size = sizeof(clamps), .flags = KEEP_POLICY | KEEP_PARAMETERS | CLAMPS};
 	long result = syscall(SYS_sched_setattr, 0, &normal, 0);
@@ -218,10 +205,7 @@ static int reset_memory_policy(void)
 	return syscall(SYS_set_mempolicy, MEMORY_DEFAULT, NULL, 0) < 0 && !is_unavailable() ? -1 : 0;
 }
 
-static int reset_personality(void)
-{
-	return personality(PER_LINUX) < 0 ? -1 : 0;
-}
+static int reset_personality(void) { return personality(PER_LINUX) < 0 ? -1 : 0; }
 
 /*
  * Without CAP_SYS_RESOURCE, the OOM killer cannot be kept from choosing this process before a job, but a user's high
@@ -240,9 +224,7 @@ static int reset_oom_score(void)
  */
 static int reset_attributes(void)
 {
-	enum { SHARE_FROM = 3,
-	       PROCESS_1 = 1,
-	       OF_THREAD = 0 }; /* PR_SCHED_CORE */
+	enum { SHARE_FROM = 3, PROCESS_1 = 1, OF_THREAD = 0 }; /* PR_SCHED_CORE */
 	static const struct {
 		int option;
 		unsigned long values[3];
@@ -299,7 +281,8 @@ static const struct {
 	{"session keyring", reset_keyrings, "root may have too many keys (keyrings(7)): ask your administrator"},
 	{"audit loginuid", reset_audit, ""},
 	{"limits", reset_limits,
-	 "the starter's hard limits are too low, and this container lacks CAP_SYS_RESOURCE: start it without ulimit -H"},
+	 "the starter's hard limits are too low, and this container lacks CAP_SYS_RESOURCE: start it without ulimit "
+	 "-H"},
 	{"cgroup", reset_cgroup, ""},
 	{"scheduling policy", reset_scheduling, ""},
 	{"I/O priority", reset_io_priority, ""},

@@ -15,8 +15,8 @@
 
 bool is_system_path(const char *destination)
 {
-	static const char *const names[] = {"usr", "etc", "bin", "sbin", "lib", "lib32", "lib64",
-					    "libx32", "dev", "proc", "sys", "run", "var", "opt", "nix", "boot"};
+	static const char *const names[] = {"usr", "etc",  "bin", "sbin", "lib", "lib32", "lib64", "libx32",
+					    "dev", "proc", "sys", "run",  "var", "opt",   "nix",   "boot"};
 	size_t length;
 
 	while (*destination == '/')
@@ -28,16 +28,14 @@ bool is_system_path(const char *destination)
 	return length == 0;
 }
 
-enum { SHM,
-       PTS,
-       TMP,
-       OWN }; /* those that must be there */
+enum { SHM, PTS, TMP, OWN }; /* those that must be there */
 
 #define BEGUN TMP /* those below gojail's own /dev, which a stage has before its job is known */
 
 /*
- * Opens a place at which the job has a mount of its own, wherever links of the jail lead: /tmp may be one to /var/tmp. Returns -1 with a
- * fault where another mount is there by now: the stage would show each job files that others see, too.
+ * Opens a place at which the job has a mount of its own, wherever links of the jail lead: /tmp may be one to /var/tmp.
+ * Returns -1 with a fault where another mount is there by now: the stage would show each job files that others see,
+ * too.
  */
 static int open_own(int root, const char *path, uint64_t resolve, struct fault *fault)
 {
@@ -45,8 +43,10 @@ static int open_own(int root, const char *path, uint64_t resolve, struct fault *
 
 	if (at >= 0 && is_own_mount(at))
 		return at;
-	fault_set(fault, "%s of the jail is not what was mounted there%s%s; did somebody rename it in the jail's root? Try again", path, at < 0 ? ": " : "",
-		  at < 0 ? strerror(errno) : "");
+	fault_set(fault,
+		  "%s of the jail is not what was mounted there%s%s; did somebody rename it in the jail's root? Try "
+		  "again",
+		  path, at < 0 ? ": " : "", at < 0 ? strerror(errno) : "");
 	close_fd(&at);
 	return -1;
 }
@@ -60,8 +60,8 @@ struct copies {
 };
 
 /*
- * Adds a copy of an open mount, without exec: root must not load a library from there, whatever path the node's ld.so.conf has; and with nodev
- * without devices.
+ * Adds a copy of an open mount, without exec: root must not load a library from there, whatever path the node's
+ * ld.so.conf has; and with nodev without devices.
  */
 static void add_copy(struct copies *copies, const char *path, int mount, bool nodev)
 {
@@ -74,8 +74,9 @@ static void add_copy(struct copies *copies, const char *path, int mount, bool no
 }
 
 /*
- * Clones what every job has of its own, from the first to before the end, with /tmp also where /var/tmp of the jail leads to that. Nothing outlives
- * the job there, so that links lead to no file of others. Returns 0, or -1 with a fault.
+ * Clones what every job has of its own, from the first to before the end, with /tmp also where /var/tmp of the jail
+ * leads to that. Nothing outlives the job there, so that links lead to no file of others. Returns 0, or -1 with a
+ * fault.
  */
 static int clone_own_mounts(int first, int end, struct copies *copies, struct fault *fault)
 {
@@ -106,15 +107,16 @@ static void clone_trees(const struct gojail_tree *trees, uint32_t count, struct 
 }
 
 /*
- * Attaches the copies in a stage, and closes them; with anew in a copy of that stage. Returns the stage, or -1 with a fault. The process stays in
- * its namespace.
+ * Attaches the copies in a stage, and closes them; with anew in a copy of that stage. Returns the stage, or -1 with a
+ * fault. The process stays in its namespace.
  */
 static int attach_copies(int proc, int stage, bool anew, struct copies *copies, struct fault *fault)
 {
 	scoped_fd jail = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	int made = -1, missing = 0;
 
-	if (!fault->text[0] && !copies->failed && jail >= 0 && setns(stage, CLONE_NEWNS) == 0 && (!anew || unshare(CLONE_NEWNS) == 0)) {
+	if (!fault->text[0] && !copies->failed && jail >= 0 && setns(stage, CLONE_NEWNS) == 0 &&
+	    (!anew || unshare(CLONE_NEWNS) == 0)) {
 		/* A user's mount may be where the stage has nothing. */
 		for (int i = 0; i < copies->count; i++)
 			missing += attach_mount_at(copies->trees[i], copies->paths[i]) < 0 && i < copies->required;

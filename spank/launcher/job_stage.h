@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job_stage.h: the stage of one job: a copy of the jail's stage, with the job's own mounts. slurmstepd is in it while Slurm opens
- * files of the user's and looks for the terminal of --pty.
+ * job_stage.h: the stage of one job: a copy of the jail's stage, with the job's own mounts. slurmstepd is in it while
+ * Slurm opens files of the user's and looks for the terminal of --pty.
  */
 #ifndef GOJAIL_JOB_STAGE_H
 #define GOJAIL_JOB_STAGE_H
@@ -13,20 +13,21 @@
 #include <stdbool.h>
 
 /*
- * Reports whether the stage has the node's directory there, or could have: no mount of a user's is attached below it. The names are those
- * of the column stage in gojail/config/dirs.go, and boot.
+ * Reports whether the stage has the node's directory there, or could have: no mount of a user's is attached below it.
+ * The names are those of the column stage in gojail/config/dirs.go, and boot.
  */
 bool is_system_path(const char *destination);
 
 /*
- * Returns a mount namespace, or -1 with a fault: a copy of the one at GOJAIL_STAGE_FD, with /dev/shm and /dev/pts of the calling process, which stays
- * in its namespace: what the stages of all jobs have.
+ * Returns a mount namespace, or -1 with a fault: a copy of the one at GOJAIL_STAGE_FD, with /dev/shm and /dev/pts of
+ * the calling process, which stays in its namespace: what the stages of all jobs have.
  */
 int begin_job_stage(int proc, struct fault *fault);
 
 /*
- * Adds /tmp of the calling process, and those of the trees, attached by then, that are the user's mounts, to a stage that begin_job_stage has made, or
- * with -1 to one that it makes itself. Returns the stage, or -1 with a fault. The process stays in its namespace.
+ * Adds /tmp of the calling process, and those of the trees, attached by then, that are the user's mounts, to a stage
+ * that begin_job_stage has made, or with -1 to one that it makes itself. Returns the stage, or -1 with a fault. The
+ * process stays in its namespace.
  */
 int finish_job_stage(int proc, int stage, const struct gojail_tree *trees, uint32_t count, struct fault *fault);
 

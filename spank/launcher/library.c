@@ -44,15 +44,9 @@ const char *library_word(const char *name)
 	return "";
 }
 
-const char *library_answer(void)
-{
-	return call->text;
-}
+const char *library_answer(void) { return call->text; }
 
-char **library_command(void)
-{
-	return command;
-}
+char **library_command(void) { return command; }
 
 void library_replace_word(char *word)
 {
@@ -99,8 +93,9 @@ static int load_and_call(const char *verb)
 	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	*(void **)&gojail_call = library ? dlsym(library, GOJAIL_CALL_SYMBOL) : NULL;
 	if (!gojail_call) {
-		snprintf(call->text, sizeof(call->text), "cannot load libgojail.so: %.800s; "
-							 "install gojail again on this node",
+		snprintf(call->text, sizeof(call->text),
+			 "cannot load libgojail.so: %.800s; "
+			 "install gojail again on this node",
 			 dlerror());
 		return -1;
 	}
@@ -118,18 +113,26 @@ const struct gojail_call *library_call(const char *verb, struct fault *fault)
 	return NULL;
 }
 
-/* Sets a fault for a library that was killed at the deadline. A lock that another process holds is reported by Go before that. */
+/* Sets a fault for a library that was killed at the deadline. A lock that another process holds is reported by Go
+ * before that. */
 static int fault_late(const char *verb, struct fault *fault)
 {
 	if (strcmp(verb, "allocated") == 0)
-		return fault_set(fault, "asking Slurm whether job %s has this node took longer than the deadline; try again", library_word("job"));
+		return fault_set(fault,
+				 "asking Slurm whether job %s has this node took longer than the deadline; try again",
+				 library_word("job"));
 	if (library_word("jail")[0])
-		return fault_set_silent(fault, "preparing jail \"%s\" took longer than the deadline; does its storage answer? Its root is %s. See: gojail check",
+		return fault_set_silent(fault,
+					"preparing jail \"%s\" took longer than the deadline; does its storage answer? "
+					"Its root is %s. See: gojail check",
 					library_word("jail"), library_word("source"));
 	if (strcmp(verb, "site") == 0)
-		return fault_set(fault, "compiling %s took longer than the deadline; do its storage and the name service answer? See: gojail check",
+		return fault_set(fault,
+				 "compiling %s took longer than the deadline; do its storage and the name service "
+				 "answer? See: gojail check",
 				 library_word("config"));
-	return fault_set(fault, "removing what jobs left on this node took longer than the deadline; run: gojail sweep");
+	return fault_set(fault,
+			 "removing what jobs left on this node took longer than the deadline; run: gojail sweep");
 }
 
 int library_call_in_child(const char *verb, int64_t until, struct fault *fault)
@@ -158,8 +161,7 @@ int library_call_in_child(const char *verb, int64_t until, struct fault *fault)
 	if (call->text[0])
 		return fault_set(fault, "%s", call->text);
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-		return fault_set(fault, "%s/libgojail.so was killed; was the node out of memory? Try again",
-				 libdir);
+		return fault_set(fault, "%s/libgojail.so was killed; was the node out of memory? Try again", libdir);
 	if (WIFSIGNALED(status))
 		return fault_set(fault, "%s/libgojail.so died of signal %d (%s); install gojail again on this node",
 				 libdir, WTERMSIG(status), strsignal(WTERMSIG(status)));

@@ -37,8 +37,8 @@ static int log_out(const struct node *node, const char *name, int64_t until, str
 }
 
 /*
- * Reports whether the scratch directory has files of the sandbox, and the state directory does not know whose: the node was booted.
- * The directory of the sandbox alone says nothing: an attempt to remove the files, which failed, leaves it.
+ * Reports whether the scratch directory has files of the sandbox, and the state directory does not know whose: the node
+ * was booted. The directory of the sandbox alone says nothing: an attempt to remove the files, which failed, leaves it.
  */
 static bool has_leftover(const struct node *node, const struct site *site, const char *name)
 {
@@ -49,7 +49,8 @@ static bool has_leftover(const struct node *node, const struct site *site, const
 	return access(state, F_OK) < 0 && access(scratch, F_OK) == 0;
 }
 
-/* Reports whether a process holds a sandbox of the user's sessions that another version of gojail has built. No session can enter that. */
+/* Reports whether a process holds a sandbox of the user's sessions that another version of gojail has built. No session
+ * can enter that. */
 static bool has_foreign_holder(const struct node *node, const char *name)
 {
 	DIR *dir = job_open_list(node, name);
@@ -63,7 +64,8 @@ static bool has_foreign_holder(const struct node *node, const char *name)
 	return found;
 }
 
-int login_prepare(const struct node *node, struct site *site, const char *name, uid_t uid, int64_t until, struct fault *fault)
+int login_prepare(const struct node *node, struct site *site, const char *name, uid_t uid, int64_t until,
+		  struct fault *fault)
 {
 	struct fault why = {0};
 	char expected[32];
@@ -78,11 +80,14 @@ int login_prepare(const struct node *node, struct site *site, const char *name, 
 	if (!has_leftover(node, site, name) && !has_foreign_holder(node, name))
 		return 0;
 	if (log_out(node, name, until, &why) < 0 || has_leftover(node, site, name))
-		return fault_set(fault, "your earlier sandbox on this node cannot be removed: %s; ask your administrator",
+		return fault_set(fault,
+				 "your earlier sandbox on this node cannot be removed: %s; ask your administrator",
 				 why.text[0] ? why.text : "it is in use");
 	if (has_foreign_holder(node, name))
-		return fault_set(fault, "processes of yours on this node are in a sandbox of another version of gojail; end your other sessions "
-					"and connect again, or ask your administrator to run: loginctl terminate-user %u",
+		return fault_set(fault,
+				 "processes of yours on this node are in a sandbox of another version of gojail; end "
+				 "your other sessions "
+				 "and connect again, or ask your administrator to run: loginctl terminate-user %u",
 				 (unsigned)uid);
 	clean_start(node, name, "");
 	return 0;
@@ -119,7 +124,9 @@ static int64_t find_last_begin(int dir)
 {
 	struct stat st;
 
-	return fstatat(dir, GOJAIL_SESSIONS, &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0 : (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	return fstatat(dir, GOJAIL_SESSIONS, &st, AT_SYMLINK_NOFOLLOW) < 0 ?
+		       0 :
+		       (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 }
 
 /* Ends the sandbox when no session has been in it for that long, and returns. */
@@ -138,7 +145,8 @@ static void watch(const struct node *node, const struct site *site, const char *
 		if (is_removed(dir) || lock_is_held(dir, GOJAIL_SESSIONS, LOCK_EX) || find_last_begin(dir) != began)
 			continue;
 		if (log_out(node, name, clock_ms() + site->deadline_ms, &fault) < 0)
-			syslog(LOG_ERR, "gojail: the sandbox %s could not be removed, which is tried again: %s", name, fault.text);
+			syslog(LOG_ERR, "gojail: the sandbox %s could not be removed, which is tried again: %s", name,
+			       fault.text);
 		else if (is_removed(dir))
 			clean_start(node, name, "");
 	}
@@ -151,7 +159,9 @@ int login_watch(const struct node *node, const struct site *site, const char *na
 
 	scoped_fd dir = job_open(node, name);
 	if (dir < 0)
-		return errno == ENOENT ? 0 : fault_set(fault, "cannot open %s/" GOJAIL_JOBS "/%s: %s", node->state, name, strerror(errno));
+		return errno == ENOENT ? 0 :
+					 fault_set(fault, "cannot open %s/" GOJAIL_JOBS "/%s: %s", node->state, name,
+						   strerror(errno));
 	child = fork();
 	if (child < 0)
 		return fault_set(fault, "cannot start the process that ends the sandbox: %s", strerror(errno));

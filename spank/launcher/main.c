@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * main.c: the single-threaded process between slurmstepd, which must not have Go's threads, and libgojail.so, which has them. Its
- * verbs are in include/gojail.h.
+ * main.c: the single-threaded process between slurmstepd, which must not have Go's threads, and libgojail.so, which has
+ * them. Its verbs are in include/gojail.h.
  */
 #include "common/clock.h"
 #include "common/fault.h"
@@ -21,10 +21,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
-static void say(const char *format, const char *text)
-{
-	dprintf(GOJAIL_REPLY_FD, format, text);
-}
+static void say(const char *format, const char *text) { dprintf(GOJAIL_REPLY_FD, format, text); }
 
 /* Finds the directory of the launcher, which is that of the library. Returns 0, or -1 with errno. */
 static int locate(struct node *node)
@@ -41,11 +38,13 @@ static int locate(struct node *node)
 	return 0;
 }
 
-/* Prepares the verb enter: no descriptor that a program of the jail could get, no file of the node's that it could write. */
+/* Prepares the verb enter: no descriptor that a program of the jail could get, no file of the node's that it could
+ * write. */
 static int prepare_enter(char **argv, const struct node *node, struct fault *fault)
 {
 	if (syscall(SYS_close_range, GOJAIL_REPLY_FD + 1, ~0u, 0) < 0 || chdir("/") < 0)
-		return fault_set(fault, "cannot close the caller's descriptors, or leave its directory: %s", strerror(errno));
+		return fault_set(fault, "cannot close the caller's descriptors, or leave its directory: %s",
+				 strerror(errno));
 	return own_file_protect(argv, node->libdir, fault);
 }
 
@@ -63,8 +62,10 @@ static int prepare(char **argv, struct node *node, struct fault *fault)
 		return fault_set(fault, "cannot prepare the call of libgojail.so: %s", strerror(errno));
 	if (enter && *library_word("libdir"))
 		snprintf(node->libdir, sizeof(node->libdir), "%s", library_word("libdir"));
-	snprintf(node->state, sizeof(node->state), "%s", *library_word("state") ? library_word("state") : GOJAIL_DEFAULT_STATE);
-	snprintf(node->config, sizeof(node->config), "%s", *library_word("config") ? library_word("config") : GOJAIL_DEFAULT_CONFIG);
+	snprintf(node->state, sizeof(node->state), "%s",
+		 *library_word("state") ? library_word("state") : GOJAIL_DEFAULT_STATE);
+	snprintf(node->config, sizeof(node->config), "%s",
+		 *library_word("config") ? library_word("config") : GOJAIL_DEFAULT_CONFIG);
 	snprintf(node->name, sizeof(node->name), "%s", library_word("node"));
 	return 0;
 }
@@ -77,7 +78,9 @@ int main(int argc, char **argv)
 	int deadline;
 
 	if (argc < 2 || strchr(argv[1], '=') || argv[1][0] == '-') {
-		fprintf(stderr, "usage: gojail-launcher site|template|sandbox|session|login|storage|enter|earlier|epilog|ended|clean|boot|logout [name=value]... [-- COMMAND...]\n"
+		fprintf(stderr, "usage: gojail-launcher "
+				"site|template|sandbox|session|login|storage|enter|earlier|epilog|ended|clean|boot|"
+				"logout [name=value]... [-- COMMAND...]\n"
 				"It is started by the plugin and by gojail, not by people.\n");
 		return 2;
 	}

@@ -94,11 +94,13 @@ int mountinfo_parse(char *line, struct mount_line *one)
 
 bool mountinfo_is_local(const char *type)
 {
-	static const char *const local[] = {
-		"autofs", "bcachefs", "binfmt_misc", "bpf", "btrfs", "cgroup", "cgroup2", "configfs", "cramfs", "debugfs", "devpts",
-		"devtmpfs", "efivarfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "fusectl", "hugetlbfs", "iso9660", "jfs",
-		"mqueue", "nsfs", "ntfs3", "proc", "pstore", "ramfs", "resctrl", "rootfs", "securityfs", "selinuxfs", "squashfs",
-		"sysfs", "tmpfs", "tracefs", "udf", "vfat", "xfs", "zfs"};
+	static const char *const local[] = {"autofs",   "bcachefs",   "binfmt_misc", "bpf",      "btrfs",  "cgroup",
+					    "cgroup2",  "configfs",   "cramfs",      "debugfs",  "devpts", "devtmpfs",
+					    "efivarfs", "erofs",      "exfat",       "ext2",     "ext3",   "ext4",
+					    "f2fs",     "fusectl",    "hugetlbfs",   "iso9660",  "jfs",    "mqueue",
+					    "nsfs",     "ntfs3",      "proc",        "pstore",   "ramfs",  "resctrl",
+					    "rootfs",   "securityfs", "selinuxfs",   "squashfs", "sysfs",  "tmpfs",
+					    "tracefs",  "udf",        "vfat",        "xfs",      "zfs"};
 
 	for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++)
 		if (strcmp(type, local[i]) == 0)
@@ -136,7 +138,8 @@ void mountinfo_describe(char *table, const char *path, char *text, size_t size)
 		if (mountinfo_parse(line, &one) < 0 || !is_below(path, one.path) || strlen(one.path) < longest)
 			continue;
 		longest = strlen(one.path);
-		if (mountinfo_is_local(one.type) && strcmp(one.type, "autofs")) /* which waits for automount(8), and that for a server */
+		if (mountinfo_is_local(one.type) &&
+		    strcmp(one.type, "autofs")) /* which waits for automount(8), and that for a server */
 			*text = '\0';
 		else
 			snprintf(text, size, "%s (%s) at %s", one.source, one.type, one.path);

@@ -29,18 +29,20 @@ char *mountinfo_read_own(int proc);
 /* Parses a line and decodes its strings. Returns 0, or -1 if it is not a line of mountinfo. */
 int mountinfo_parse(char *line, struct mount_line *one);
 
-/* Decodes a string of mountinfo, in which the kernel writes blanks, tabs, newlines and backslashes as \\ and three octal digits. */
+/* Decodes a string of mountinfo, in which the kernel writes blanks, tabs, newlines and backslashes as \\ and three
+ * octal digits. */
 void mountinfo_unescape(char *text);
 
 /* Reports whether file systems of a type are served by this node alone. */
 bool mountinfo_is_local(const char *type);
 
-/* Reports whether a user other than root serves a mount: one of FUSE, with the uid that the kernel verified (mount.fuse3(8)). */
+/* Reports whether a user other than root serves a mount: one of FUSE, with the uid that the kernel verified
+ * (mount.fuse3(8)). */
 bool mountinfo_is_of_user(const struct mount_line *one);
 
 /*
- * Writes "SOURCE (TYPE) at PATH" of the mount that a path lies on by the text of a mountinfo, which may be NULL, by comparing the text of the paths; ""
- * if the mount is local or not known.
+ * Writes "SOURCE (TYPE) at PATH" of the mount that a path lies on by the text of a mountinfo, which may be NULL, by
+ * comparing the text of the paths; "" if the mount is local or not known.
  */
 void mountinfo_describe(char *table, const char *path, char *text, size_t size);
 

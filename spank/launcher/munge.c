@@ -20,7 +20,8 @@
 #include <unistd.h>
 
 /* One launcher at a time: of two, each would mount a socket over the other's, and the older one might be the last. */
-void munge_refresh(const struct sandbox *sandbox, const struct node *node, const struct jail *jail, const char *job, int64_t until)
+void munge_refresh(const struct sandbox *sandbox, const struct node *node, const struct jail *jail, const char *job,
+		   int64_t until)
 {
 	struct fault fault = {0};
 
@@ -39,8 +40,10 @@ static void report(const char *job, const char *name, const char *why)
 	syslog(LOG_WARNING, "gojail: job %s: %s does not get munge's new socket: %s", job, name, why);
 }
 
-/* The record of a sandbox of another version of gojail is not read: that stays as it is. One of --jail-root=range has no munge. */
-static void refresh_recorded(const struct node *node, const struct site *site, const char *job, int dir, const char *name)
+/* The record of a sandbox of another version of gojail is not read: that stays as it is. One of --jail-root=range has
+ * no munge. */
+static void refresh_recorded(const struct node *node, const struct site *site, const char *job, int dir,
+			     const char *name)
 {
 	static const struct user root = {0}; /* who may use all jails */
 	static struct jail jail;
@@ -52,7 +55,8 @@ static void refresh_recorded(const struct node *node, const struct site *site, c
 	if (sandbox_is_range(name))
 		return;
 	snprintf(of, sizeof(of), "%.*s", (int)sandbox_measure_jail(name), name);
-	if (site_find_jail(site, of, &root, &jail, &fault) < 0 || !jail.munge.path[0]) /* it is not a jail any more, or has no Slurm */
+	if (site_find_jail(site, of, &root, &jail, &fault) < 0 ||
+	    !jail.munge.path[0]) /* it is not a jail any more, or has no Slurm */
 		return;
 	sandbox.holder = record_open(dir, name, &holder);
 	if (sandbox.holder < 0)
@@ -61,7 +65,8 @@ static void refresh_recorded(const struct node *node, const struct site *site, c
 	sandbox.root = record_get_fd(&holder, sandbox.holder, GOJAIL_ROOT_FD);
 	/* Without a key, storage_await_job does not replace a zygote that is stuck: only steps do it. */
 	jail.key[0] = '\0';
-	if (sandbox.mnt >= 0 && sandbox.root >= 0 && storage_await_job(node, &jail, job, name, clock_ms() + site->deadline_ms, &fault) == 0)
+	if (sandbox.mnt >= 0 && sandbox.root >= 0 &&
+	    storage_await_job(node, &jail, job, name, clock_ms() + site->deadline_ms, &fault) == 0)
 		munge_refresh(&sandbox, node, &jail, job, clock_ms() + site->deadline_ms);
 	else if (fault.text[0])
 		report(job, name, fault.text);
@@ -69,7 +74,8 @@ static void refresh_recorded(const struct node *node, const struct site *site, c
 }
 
 /* Refreshes a sandbox in a child, which is killed where it hangs: not all storage below a path can be asked before. */
-static void refresh_in_child(const struct node *node, const struct site *site, const char *job, int dir, const char *name)
+static void refresh_in_child(const struct node *node, const struct site *site, const char *job, int dir,
+			     const char *name)
 {
 	struct fault fault = {0};
 	struct child child;
@@ -130,7 +136,8 @@ void munge_start_refresh(const struct node *node)
 	pid_t child = fork();
 
 	if (child < 0)
-		syslog(LOG_WARNING, "gojail: jobs that are running do not get munge's new socket: cannot fork: %s", strerror(errno));
+		syslog(LOG_WARNING, "gojail: jobs that are running do not get munge's new socket: cannot fork: %s",
+		       strerror(errno));
 	if (child != 0)
 		return;
 	close(GOJAIL_REPLY_FD); /* the reply is the parent's to give */

@@ -17,12 +17,16 @@
 int origin_set_silent(const struct origin *origin, const char *place, struct fault *fault)
 {
 	if (!origin->source[0])
-		return fault_set_silent(fault, "jail \"%s\", as this job has it: the storage %s does not answer; no step is started on it until it does: "
-					       "ask your administrator",
+		return fault_set_silent(fault,
+					"jail \"%s\", as this job has it: the storage %s does not answer; no step is "
+					"started on it until it does: "
+					"ask your administrator",
 					origin->jail, place);
-	return fault_set_silent(fault, "jail \"%s\" (root %s): the storage %s%sdoes not answer; no job is started on it until it does: "
-				       "ask your administrator",
-				origin->jail, origin->source, place, *place ? " " : "");
+	return fault_set_silent(
+		fault,
+		"jail \"%s\" (root %s): the storage %s%sdoes not answer; no job is started on it until it does: "
+		"ask your administrator",
+		origin->jail, origin->source, place, *place ? " " : "");
 }
 
 /* What the child finds out that accesses the storage. */
@@ -44,7 +48,8 @@ static bool is_local(char *mounts, const char *path)
 
 #define LINKS_MAX 40 /* as in the kernel's path_resolution(7) */
 
-/* Reports whether all directories and symbolic links that a path leads through are on local file systems. links is how many links it may have, and is counted down. */
+/* Reports whether all directories and symbolic links that a path leads through are on local file systems. links is how
+ * many links it may have, and is counted down. */
 static bool leads_over_local(char *mounts, const char *path, int *links)
 {
 	char prefix[2 * GOJAIL_PATH_MAX], target[GOJAIL_PATH_MAX], next[2 * GOJAIL_PATH_MAX];
@@ -67,7 +72,8 @@ static bool leads_over_local(char *mounts, const char *path, int *links)
 	return true;
 }
 
-int origin_find(struct origin *origin, const char *jail, const char *source, int proc, int64_t until, struct fault *fault)
+int origin_find(struct origin *origin, const char *jail, const char *source, int proc, int64_t until,
+		struct fault *fault)
 {
 	struct finding found = {0};
 	int socket, links = LINKS_MAX;
@@ -89,8 +95,10 @@ int origin_find(struct origin *origin, const char *jail, const char *source, int
 			found.identity.text[0] = '\0'; /* assembling the template fails, and reports why */
 		mounts = mountinfo_read_own(proc);     /* with what automounters have mounted for that */
 		found.local = mounts && is_local(mounts, source);
-		/* What a server changes, the node's caches have late: without the time of the last change they are not trusted (identity_is_recorded). */
-		found.identity.settled = found.local && found.identity.settled && leads_over_local(mounts, source, &links);
+		/* What a server changes, the node's caches have late: without the time of the last change they are not
+		 * trusted (identity_is_recorded). */
+		found.identity.settled =
+			found.local && found.identity.settled && leads_over_local(mounts, source, &links);
 		_exit(send(socket, &found, sizeof(found), MSG_NOSIGNAL) < 0);
 	}
 	if (!clock_await(socket, until)) {

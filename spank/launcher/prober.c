@@ -26,7 +26,8 @@ static struct probe probe_remote(int number)
 	return probe;
 }
 
-/* Compares what the path of the root leads to on the node, where this process is, and its links, with the template's origin. */
+/* Compares what the path of the root leads to on the node, where this process is, and its links, with the template's
+ * origin. */
 static struct probe probe_source(const struct origin *origin)
 {
 	struct probe probe = {.verdict = GOJAIL_STORAGE_FAILED, .at = PROBER_AT_SOURCE};
@@ -52,7 +53,8 @@ static struct probe probe_all(const struct origin *origin, volatile int32_t *at)
 	return probe_source(origin);
 }
 
-/* Keeps the socket and the remote mounts, and closes all else: others would wait for its end in vain. Enters the node's mount namespace. */
+/* Keeps the socket and the remote mounts, and closes all else: others would wait for its end in vain. Enters the node's
+ * mount namespace. */
 static void leave_zygote(const struct origin *origin, int talk)
 {
 	if (setns(origin->node, CLONE_NEWNS) < 0 || dup3(talk, PROBER_SOCKET_FD, O_CLOEXEC) < 0)

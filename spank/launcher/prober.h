@@ -17,9 +17,9 @@ struct probe {
 };
 
 /*
- * Probes each remote mount of the template, then the path of its root, each time that it is asked on the socket, where it answers; until
- * that ends; once without remote mounts, since it is seldom asked then. Stores in *at, which others read, what it is probing. The process has
- * nothing else of its zygote's.
+ * Probes each remote mount of the template, then the path of its root, each time that it is asked on the socket, where
+ * it answers; until that ends; once without remote mounts, since it is seldom asked then. Stores in *at, which others
+ * read, what it is probing. The process has nothing else of its zygote's.
  */
 __attribute__((noreturn)) void prober_serve(const struct origin *origin, int talk, volatile int32_t *at);
 

@@ -19,14 +19,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CLIENTS_MAX (PROBING_WAITS_MAX - 2) /* further connections wait in the queue of the socket, and take the zygote for a stuck one: more than the steps of a node */
-#define PROBER_MS 20000                     /* after which a prober counts as stuck: it may be stopped, while the storage answers */
+#define CLIENTS_MAX                                                                                                    \
+	(PROBING_WAITS_MAX - 2) /* further connections wait in the queue of the socket, and take the zygote for a      \
+				   stuck one: more than the steps of a node */
+#define PROBER_MS 20000         /* after which a prober counts as stuck: it may be stopped, while the storage answers */
 
 /* A connection of a client. */
 struct client {
 	int connection;
-	bool has_request, needs_new; /* the request was read; it needs an answer of a prober that began after the connection */
-	int64_t since, until;        /* clock_ms of the connection, and of its deadline */
+	bool has_request,
+		needs_new;    /* the request was read; it needs an answer of a prober that began after the connection */
+	int64_t since, until; /* clock_ms of the connection, and of its deadline */
 };
 
 static struct probing {
@@ -55,7 +58,8 @@ void probing_note_good(int file)
 	futimens(file, now);
 }
 
-/* Writes the last answer to the file, with the number of probes for people. Between the two calls the file's time is that of the real clock, in the future of clock_ms, and counts as old. */
+/* Writes the last answer to the file, with the number of probes for people. Between the two calls the file's time is
+ * that of the real clock, in the future of clock_ms, and counts as old. */
 static void record_answer(const struct probing *p)
 {
 	static const char *const words[] = {"ok", "stale", "switched", "failed"};
@@ -63,7 +67,8 @@ static void record_answer(const struct probing *p)
 	char text[64];
 	int length = snprintf(text, sizeof(text), "%-12" PRIu64 " %-9s\n", p->probes, words[p->last.verdict]);
 
-	(void)!pwrite(ZYGOTE_NOTE_FD, text, (size_t)length, 0); /* the state directory may be full; readers need only the file's time */
+	(void)!pwrite(ZYGOTE_NOTE_FD, text, (size_t)length,
+		      0); /* the state directory may be full; readers need only the file's time */
 	if (p->last.verdict == GOJAIL_STORAGE_OK)
 		probing_note_good(ZYGOTE_NOTE_FD);
 	else
@@ -79,11 +84,15 @@ static void write_error(const struct probing *p, const struct probe *probe, stru
 	if (probe->verdict == GOJAIL_STORAGE_SILENT)
 		origin_set_silent(o, probe->at == PROBER_AT_SOURCE ? o->storage : remote_place(probe->at), &fault);
 	else if (probe->verdict == GOJAIL_STORAGE_SWITCHED)
-		fault_set(&fault, "jail \"%s\": its root %s, or a symbolic link in that, leads to another tree than before", o->jail, o->source);
+		fault_set(&fault,
+			  "jail \"%s\": its root %s, or a symbolic link in that, leads to another tree than before",
+			  o->jail, o->source);
 	else if (probe->at == PROBER_AT_SOURCE)
-		fault_set(&fault, "jail \"%s\": its root %s cannot be opened: %s; ask your administrator", o->jail, o->source, strerror(probe->error));
+		fault_set(&fault, "jail \"%s\": its root %s cannot be opened: %s; ask your administrator", o->jail,
+			  o->source, strerror(probe->error));
 	else
-		fault_set(&fault, "jail \"%s\": its mount %s fails: %s; ask your administrator", o->jail, remote_place(probe->at), strerror(probe->error));
+		fault_set(&fault, "jail \"%s\": its mount %s fails: %s; ask your administrator", o->jail,
+			  remote_place(probe->at), strerror(probe->error));
 	memcpy(reply->text, fault.text, sizeof(reply->text));
 }
 
@@ -97,7 +106,8 @@ static void close_client(struct probing *p, int number)
 /* Sends a reply to a client, and closes the connection. */
 static void send_reply(struct probing *p, int number, const struct probe *probe)
 {
-	struct gojail_storage_reply reply = {.version = GOJAIL_VERSION, .verdict = probe->verdict, .error = probe->error};
+	struct gojail_storage_reply reply = {
+		.version = GOJAIL_VERSION, .verdict = probe->verdict, .error = probe->error};
 
 	if (probe->verdict != GOJAIL_STORAGE_OK)
 		write_error(p, probe, &reply);
@@ -116,7 +126,8 @@ static bool is_recent_for(const struct probing *p, const struct client *client, 
 /* Replies to the clients for which the last answer is recent enough, and to those whose deadline has passed. */
 static void reply_to_clients(struct probing *p)
 {
-	const struct probe silent = {.verdict = GOJAIL_STORAGE_SILENT, .error = ETIMEDOUT, .at = p->busy ? *p->at : PROBER_AT_SOURCE};
+	const struct probe silent = {
+		.verdict = GOJAIL_STORAGE_SILENT, .error = ETIMEDOUT, .at = p->busy ? *p->at : PROBER_AT_SOURCE};
 	int64_t now = clock_ms();
 
 	for (int i = p->count - 1; i >= 0; i--) {
@@ -132,7 +143,9 @@ static void accept_client(struct probing *p)
 	int connection = accept4(ZYGOTE_STORAGE_FD, NULL, NULL, SOCK_CLOEXEC);
 
 	if (connection >= 0)
-		p->clients[p->count++] = (struct client){.connection = connection, .since = clock_ms(), .until = clock_ms() + GOJAIL_DEFAULT_DEADLINE_MS};
+		p->clients[p->count++] = (struct client){.connection = connection,
+							 .since = clock_ms(),
+							 .until = clock_ms() + GOJAIL_DEFAULT_DEADLINE_MS};
 	else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 		clock_pause_ms(100); /* out of descriptors or memory */
 }
@@ -200,9 +213,9 @@ static bool has_waiting_client(const struct probing *p)
 }
 
 /*
- * Asks the prober if a client waits, at most once per second. Kills a prober for which no client waits, since it hangs, perhaps in
- * storage that has been unmounted by then, and one that is stuck: on a busy node there is always a client. The next one starts when it
- * has ended.
+ * Asks the prober if a client waits, at most once per second. Kills a prober for which no client waits, since it hangs,
+ * perhaps in storage that has been unmounted by then, and one that is stuck: on a busy node there is always a client.
+ * The next one starts when it has ended.
  */
 static void supervise_prober(struct probing *p)
 {

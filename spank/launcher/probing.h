@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probing.h: the zygote's answers to those that ask whether the storage of its jail answers (common/storage.h). A prober, its child, accesses
- * the storage, so that the zygote never hangs in it.
+ * probing.h: the zygote's answers to those that ask whether the storage of its jail answers (common/storage.h). A
+ * prober, its child, accesses the storage, so that the zygote never hangs in it.
  */
 #ifndef GOJAIL_PROBING_H
 #define GOJAIL_PROBING_H
@@ -29,7 +29,8 @@ int64_t probing_next(void);
 /* Handles the events of what probing_prepare listed. */
 void probing_handle(const struct pollfd *wait, int count);
 
-/* Closes in a child of the zygote what only the zygote and its prober are to have: clients, storage, the way to the node's mounts. */
+/* Closes in a child of the zygote what only the zygote and its prober are to have: clients, storage, the way to the
+ * node's mounts. */
 void probing_forget(void);
 
 #endif

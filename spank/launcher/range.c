@@ -22,7 +22,8 @@ struct range {
 };
 
 /*
- * Finds the ids of the tasks: those of the word ids, from the user's own on, or the range of /etc/subuid. Returns 0, or -1 with a fault.
+ * Finds the ids of the tasks: those of the word ids, from the user's own on, or the range of /etc/subuid. Returns 0, or
+ * -1 with a fault.
  */
 static int find_ids(const struct sandbox_spec *spec, struct idmap *users, struct idmap *groups, struct fault *fault)
 {
@@ -42,9 +43,9 @@ static int find_ids(const struct sandbox_spec *spec, struct idmap *users, struct
 }
 
 /*
- * Creates the user namespaces. Ids from 0 on are the user's range of /etc/subuid for the tasks, and ids from 0 on of the jail's
- * root on disk. In data, and for the batch script, the user's own id becomes root, and no other id is mapped. Returns 0, or -1
- * with a fault.
+ * Creates the user namespaces. Ids from 0 on are the user's range of /etc/subuid for the tasks, and ids from 0 on of
+ * the jail's root on disk. In data, and for the batch script, the user's own id becomes root, and no other id is
+ * mapped. Returns 0, or -1 with a fault.
  */
 static int make_range(const struct sandbox_spec *spec, struct range *range, struct fault *fault)
 {
@@ -62,17 +63,20 @@ static int make_range(const struct sandbox_spec *spec, struct range *range, stru
 	if (range->tasks < 0)
 		return -1;
 	/* In a tree with ids of its own there are no data of a user's: all of it has the same. */
-	range->data = library_word("ids")[0] ? fcntl(range->tasks, F_DUPFD_CLOEXEC, 0) : make_userns(proc, 0, &user, &group, true, fault);
+	range->data = library_word("ids")[0] ? fcntl(range->tasks, F_DUPFD_CLOEXEC, 0) :
+					       make_userns(proc, 0, &user, &group, true, fault);
 	return range->data < 0 ? fault_set(fault, "cannot map the ids of data: %s", strerror(errno)) : 0;
 }
 
-/* Maps the tree of the batch script: the file belongs to the user, who is root in the jail. Returns 0, or -1 with a fault. */
+/* Maps the tree of the batch script: the file belongs to the user, who is root in the jail. Returns 0, or -1 with a
+ * fault. */
 static int map_script(const struct sandbox_spec *spec, int tree, int data, struct fault *fault)
 {
 	if (k_map_ids(tree, data) == 0)
 		return 0;
-	return fault_set(fault, "--jail-root=range: the file system of %s cannot map ids (%s); give --jail-root=range to "
-				"srun inside the job, or ask your administrator for ext4, xfs or btrfs there",
+	return fault_set(fault,
+			 "--jail-root=range: the file system of %s cannot map ids (%s); give --jail-root=range to "
+			 "srun inside the job, or ask your administrator for ext4, xfs or btrfs there",
 			 spec->script, strerror(errno));
 }
 
@@ -101,7 +105,8 @@ int range_add_trees(const struct sandbox_spec *spec, struct gojail_tree *trees, 
 	if (!answer || add_tree(trees, count, range.tasks, range.root, GOJAIL_TREE_USER, fault) < 0)
 		return -1;
 	for (uint32_t i = 0; i < answer->ntrees && i < GOJAIL_TREES_MAX; i++)
-		if (add_tree(trees, count, answer->trees[i].fd, answer->trees[i].destination, answer->trees[i].flags, fault) < 0)
+		if (add_tree(trees, count, answer->trees[i].fd, answer->trees[i].destination, answer->trees[i].flags,
+			     fault) < 0)
 			return -1;
 	return 0;
 }

@@ -31,15 +31,9 @@ static struct remote {
 
 static int count;
 
-int remote_count(void)
-{
-	return count;
-}
+int remote_count(void) { return count; }
 
-int remote_fd(int number)
-{
-	return remotes[number].fd;
-}
+int remote_fd(int number) { return remotes[number].fd; }
 
 int remote_end_fd(void)
 {
@@ -50,24 +44,19 @@ int remote_end_fd(void)
 	return end;
 }
 
-const char *remote_place(int number)
-{
-	return remotes[number].place;
-}
+const char *remote_place(int number) { return remotes[number].place; }
 
 int remote_probe(int fd)
 {
 	struct statx about;
 
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &about) == 0 || errno == EACCES || errno == EPERM)
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &about) == 0 || errno == EACCES ||
+	    errno == EPERM)
 		return 0;
 	return errno;
 }
 
-bool remote_is_stale(int error)
-{
-	return error == ESTALE || error == ENOTCONN || error == EIO || error == ESHUTDOWN;
-}
+bool remote_is_stale(int error) { return error == ESTALE || error == ENOTCONN || error == EIO || error == ESHUTDOWN; }
 
 #define STALE_AGAIN_MS 60000
 
@@ -76,11 +65,13 @@ bool remote_was_stale(int number)
 	return remotes[number].stale && clock_ms() - remotes[number].stale < STALE_AGAIN_MS;
 }
 
-/* Reports whether a mount is in the list, by file system and directory: one directory can be stale while others of its file system are not. */
+/* Reports whether a mount is in the list, by file system and directory: one directory can be stale while others of its
+ * file system are not. */
 static bool is_in_list(const struct mount_line *one)
 {
 	for (int i = 0; i < count; i++)
-		if (remotes[i].major == one->major && remotes[i].minor == one->minor && strcmp(remotes[i].root, one->root) == 0)
+		if (remotes[i].major == one->major && remotes[i].minor == one->minor &&
+		    strcmp(remotes[i].root, one->root) == 0)
 			return true;
 	return false;
 }
@@ -90,11 +81,17 @@ static int add_mount(const struct mount_line *one, const char *source)
 {
 	struct remote *remote = &remotes[count];
 
-	if (count == REMOTE_MAX || mountinfo_is_local(one->type) || is_in_list(one) || (mountinfo_is_of_user(one) && strcmp(one->path, "/")))
+	if (count == REMOTE_MAX || mountinfo_is_local(one->type) || is_in_list(one) ||
+	    (mountinfo_is_of_user(one) && strcmp(one->path, "/")))
 		return 0;
-	*remote = (struct remote){.major = one->major, .minor = one->minor, .root = strdup(one->root), .path = strdup(one->path), .fd = -1};
+	*remote = (struct remote){.major = one->major,
+				  .minor = one->minor,
+				  .root = strdup(one->root),
+				  .path = strdup(one->path),
+				  .fd = -1};
 	if (!remote->root || !remote->path ||
-	    asprintf(&remote->place, "%s (%s) at %s", one->source, one->type, strcmp(one->path, "/") || !*source ? one->path : source) < 0)
+	    asprintf(&remote->place, "%s (%s) at %s", one->source, one->type,
+		     strcmp(one->path, "/") || !*source ? one->path : source) < 0)
 		return -1;
 	count++;
 	return 0;
@@ -121,7 +118,8 @@ static int read_mounts(int proc, const char *source)
 #define ANSWERED 'a'
 #define STALE 'l'
 
-/* Probes the new mounts and sends their descriptors; none for a mount that another one hides, to which no path leads. */
+/* Probes the new mounts and sends their descriptors; none for a mount that another one hides, to which no path leads.
+ */
 static void send_descriptors(int socket, int first)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -129,10 +127,12 @@ static void send_descriptors(int socket, int first)
 	for (int i = first; i < count; i++) {
 		scoped_fd fd = open_in_root(root, remotes[i].path, RESOLVE_NO_SYMLINKS);
 		struct statx about;
-		bool is_that_mount = fd >= 0 && statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &about) == 0 &&
+		bool is_that_mount = fd >= 0 &&
+				     statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &about) == 0 &&
 				     about.stx_dev_major == remotes[i].major && about.stx_dev_minor == remotes[i].minor;
 
-		if (scm_send(socket, is_that_mount && remote_is_stale(remote_probe(fd)) ? STALE : ANSWERED, is_that_mount ? fd : -1) < 0)
+		if (scm_send(socket, is_that_mount && remote_is_stale(remote_probe(fd)) ? STALE : ANSWERED,
+			     is_that_mount ? fd : -1) < 0)
 			return;
 	}
 }
@@ -154,7 +154,8 @@ static int receive_descriptors(const struct origin *origin, int socket, int firs
 		remotes[i].fd = fcntl(fd, F_DUPFD_CLOEXEC, REMOTE_FIRST_FD);
 		close(fd);
 		if (remotes[i].fd < 0)
-			return fault_set(fault, "cannot keep the descriptor of %s: %s", remotes[i].place, strerror(errno));
+			return fault_set(fault, "cannot keep the descriptor of %s: %s", remotes[i].place,
+					 strerror(errno));
 	}
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remote.h: the remote mounts of a template, whose storage is not on this node. Each has an open descriptor, by which one request probes it. */
+/* remote.h: the remote mounts of a template, whose storage is not on this node. Each has an open descriptor, by which
+ * one request probes it. */
 #ifndef GOJAIL_REMOTE_H
 #define GOJAIL_REMOTE_H
 
@@ -12,8 +13,9 @@
 #define REMOTE_FIRST_FD 64
 
 /*
- * Adds and probes the remote mounts of the calling process's mount namespace that are not in the list yet. A child opens them: the storage may
- * hang. proc is the node's /proc. Mounts that a user serves (FUSE), below the root, are left out: that user must not stop the jobs of others. Returns 0, or -1 with a fault.
+ * Adds and probes the remote mounts of the calling process's mount namespace that are not in the list yet. A child
+ * opens them: the storage may hang. proc is the node's /proc. Mounts that a user serves (FUSE), below the root, are
+ * left out: that user must not stop the jobs of others. Returns 0, or -1 with a fault.
  */
 int remote_collect(int proc, const struct origin *origin, int64_t until, struct fault *fault);
 
@@ -29,15 +31,17 @@ int remote_end_fd(void);
 /* Returns "SOURCE (TYPE) at PATH" of a remote mount. */
 const char *remote_place(int number);
 
-/* Probes the storage of an open directory by one request (GETATTR). Returns 0 if the storage answered, also if it denied root the attributes, else an errno. */
+/* Probes the storage of an open directory by one request (GETATTR). Returns 0 if the storage answered, also if it
+ * denied root the attributes, else an errno. */
 int remote_probe(int fd);
 
-/* Reports whether an error means that a mount never works again: its directory no longer exists on the server, or the server is gone. */
+/* Reports whether an error means that a mount never works again: its directory no longer exists on the server, or the
+ * server is gone. */
 bool remote_is_stale(int error);
 
 /*
- * Reports whether a mount was stale when the template was made, less than a minute ago: it would be stale in a new template as well.
- * Later a new template is worth an attempt: an administrator may have mounted it again.
+ * Reports whether a mount was stale when the template was made, less than a minute ago: it would be stale in a new
+ * template as well. Later a new template is worth an attempt: an administrator may have mounted it again.
  */
 bool remote_was_stale(int number);
 

@@ -37,8 +37,8 @@ struct mount {
 };
 
 /*
- * The mounts that a sandbox may have to move. What lies in a mount that stays moves with that, however many there are, as for home
- * directories.
+ * The mounts that a sandbox may have to move. What lies in a mount that stays moves with that, however many there are,
+ * as for home directories.
  */
 static struct mount saved[SAVED_MAX];
 static int nsaved;
@@ -82,9 +82,11 @@ static int read_table(FILE *file, struct table *table, struct fault *fault)
 	while (result == 0 && getline(&line, &size, file) > 0) {
 		struct mount one = {0};
 
-		if (sscanf(line, "%d %d %*s %*s %ms", &one.id, &one.parent, &one.path) != 3 || add_mount(table, &one) < 0) {
+		if (sscanf(line, "%d %d %*s %*s %ms", &one.id, &one.parent, &one.path) != 3 ||
+		    add_mount(table, &one) < 0) {
 			free(one.path);
-			result = fault_set(fault, "cannot read the jail's mounts from /proc/self/mountinfo: %s", strerror(errno));
+			result = fault_set(fault, "cannot read the jail's mounts from /proc/self/mountinfo: %s",
+					   strerror(errno));
 			break;
 		}
 		mountinfo_unescape(one.path);
@@ -110,8 +112,9 @@ static const struct mount *find_parent(const struct table *table, const struct m
 }
 
 /*
- * Saves a mount whose parent is the root, or a mount that a sandbox replaces. Its path must lie below its parent's: the owner of
- * the jail's root can rename a directory with a mount in it, and the table is then from before and after. Returns 0, or -1.
+ * Saves a mount whose parent is the root, or a mount that a sandbox replaces. Its path must lie below its parent's: the
+ * owner of the jail's root can rename a directory with a mount in it, and the table is then from before and after.
+ * Returns 0, or -1.
  */
 static int save_mount(const struct table *table, struct mount *one, int *last, struct fault *fault)
 {
@@ -134,12 +137,15 @@ static int save_mount(const struct table *table, struct mount *one, int *last, s
 	if (find_saved(one->path) >= 0)
 		return 0;
 	if (nsaved == SAVED_MAX)
-		return fault_set(fault, "cannot keep %s in the jail: more than %d mounts lie directly below its root, /run, /dev, /proc or /sys; "
-					"mount fewer there",
+		return fault_set(fault,
+				 "cannot keep %s in the jail: more than %d mounts lie directly below its root, /run, "
+				 "/dev, /proc or /sys; "
+				 "mount fewer there",
 				 one->path, SAVED_MAX);
 	saved[nsaved] = *one;
 	saved[nsaved].path = strdup(one->path); /* parents are looked up in the table, which is freed */
-	return saved[nsaved++].path ? 0 : fault_set(fault, "cannot keep %s in the jail: %s", one->path, strerror(errno));
+	return saved[nsaved++].path ? 0 :
+				      fault_set(fault, "cannot keep %s in the jail: %s", one->path, strerror(errno));
 }
 
 int find_template_mounts(int proc, struct fault *fault)
@@ -158,8 +164,11 @@ int find_template_mounts(int proc, struct fault *fault)
 	free(table.list);
 	for (size_t i = 0; i < REPLACEABLE && result == 0; i++)
 		result = find_saved(replaceable[i].path) < 0 ? -1 : 0;
-	return result == 0 ? 0 : fault_set(fault, "the jail's mounts are not what they should be; does somebody rename directories "
-						  "in the jail's root? Run: gojail reload");
+	return result == 0 ?
+		       0 :
+		       fault_set(fault,
+				 "the jail's mounts are not what they should be; does somebody rename directories "
+				 "in the jail's root? Run: gojail reload");
 }
 
 /* Reports whether an open file is a mount point. */
@@ -171,8 +180,9 @@ static bool is_mount_point(int at)
 }
 
 /*
- * Reports whether root in the jail may install what the template has at a path: a file that is a mount point cannot be replaced
- * (rename(2), EBUSY). Where it was replaced, the template lacks the mount, too (detach_mounts in fs/namespace.c).
+ * Reports whether root in the jail may install what the template has at a path: a file that is a mount point cannot be
+ * replaced (rename(2), EBUSY). Where it was replaced, the template lacks the mount, too (detach_mounts in
+ * fs/namespace.c).
  */
 static bool is_optional(int list, const char *path)
 {
@@ -186,7 +196,8 @@ static bool is_optional(int list, const char *path)
 	return fstatat(list, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Opens the mounts right below the mount at path, with all that is mounted on them, to move them; with own without what root in the jail may install. Returns 0, or -1 with a fault. */
+/* Opens the mounts right below the mount at path, with all that is mounted on them, to move them; with own without what
+ * root in the jail may install. Returns 0, or -1 with a fault. */
 static int open_saved(int mount, const char *path, bool own, int *trees, struct fault *fault)
 {
 	scoped_fd optional = !own ? -1 : open_in_root(mount, "/run/" GOJAIL_OPTIONAL, RESOLVE_NO_SYMLINKS);
@@ -201,16 +212,18 @@ static int open_saved(int mount, const char *path, bool own, int *trees, struct 
 		if (trees[i] < 0)
 			result = fault_set(fault, "cannot keep %s in the jail: %s", saved[i].path, strerror(errno));
 		else if (!is_mount_point(trees[i]))
-			result = fault_set(fault, "cannot keep %s in the jail: it was replaced in the jail's root, and what was mounted there "
-						  "is gone; run: gojail reload",
+			result = fault_set(fault,
+					   "cannot keep %s in the jail: it was replaced in the jail's root, and what "
+					   "was mounted there "
+					   "is gone; run: gojail reload",
 					   saved[i].path);
 	}
 	return result;
 }
 
 /*
- * Attaches them where they were, below the new mount at path, and closes them. Symbolic links are refused, but for one that has a file
- * on it. Returns result, or -1 with a fault.
+ * Attaches them where they were, below the new mount at path, and closes them. Symbolic links are refused, but for one
+ * that has a file on it. Returns result, or -1 with a fault.
  */
 static int attach_saved(int result, int root, const char *path, int *trees, struct fault *fault)
 {
@@ -228,8 +241,8 @@ static int attach_saved(int result, int root, const char *path, int *trees, stru
 static int copy_directory(int from, int to, const char *path, struct fault *fault);
 
 /*
- * Copies one entry of a directory of the template's /dev or /run, or creates a mount point where the template has a mount. Returns
- * 0, or -1 with errno.
+ * Copies one entry of a directory of the template's /dev or /run, or creates a mount point where the template has a
+ * mount. Returns 0, or -1 with errno.
  */
 static int copy_entry(int from, int to, const char *path, struct fault *fault)
 {
@@ -249,7 +262,8 @@ static int copy_entry(int from, int to, const char *path, struct fault *fault)
 	}
 	if (S_ISDIR(st.st_mode)) {
 		/* Whose the new file system is, theirs are its directories. */
-		if (mkdirat(to, name, 0755) < 0 || fchownat(to, name, parent.st_uid, parent.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+		if (mkdirat(to, name, 0755) < 0 ||
+		    fchownat(to, name, parent.st_uid, parent.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
 			return -1;
 		if (find_saved(path) >= 0)
 			return 0;
@@ -315,10 +329,12 @@ int open_template_mount(const char *path, struct fault *fault)
 	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == magic_of(path) && is_mount_point(fd))
 		return fd;
 	if (fd < 0)
-		return fault_set(fault, "cannot open %s of the jail: %s; does its storage work? See: gojail check", path, strerror(errno));
+		return fault_set(fault, "cannot open %s of the jail: %s; does its storage work? See: gojail check",
+				 path, strerror(errno));
 	close_fd(&fd);
-	return fault_set(fault, "%s of the jail is not what was mounted there; did somebody rename it in the jail's root? "
-				"Run: gojail reload",
+	return fault_set(fault,
+			 "%s of the jail is not what was mounted there; did somebody rename it in the jail's root? "
+			 "Run: gojail reload",
 			 path);
 }
 

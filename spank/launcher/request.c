@@ -11,7 +11,8 @@ const struct gojail_mount *request_find_mount(const struct gojail_request *reque
 	return NULL;
 }
 
-const struct gojail_tree *request_find_tree(const struct gojail_request *request, const struct gojail_tree *trees, uint32_t flag)
+const struct gojail_tree *request_find_tree(const struct gojail_request *request, const struct gojail_tree *trees,
+					    uint32_t flag)
 {
 	for (uint32_t i = 0; i < request->ntrees; i++)
 		if (trees[i].flags & flag)

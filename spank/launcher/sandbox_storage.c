@@ -50,8 +50,8 @@ int sandbox_storage_probe(const struct node *node, int64_t until, struct fault *
 	scoped_fd job = job_open(node, library_word("job"));
 	scoped_fd note = job < 0 ? -1 : open_note(job, name);
 	/*
-	 * One process at a time asks for the sandboxes of that template: one that hangs in storage may be beyond kill(2), and each step would leave a
-	 * further one. The children of such a process hold the lock, too.
+	 * One process at a time asks for the sandboxes of that template: one that hangs in storage may be beyond
+	 * kill(2), and each step would leave a further one. The children of such a process hold the lock, too.
 	 */
 	if (note >= 0 && lock_wait(note, LOCK_EX, 10, until) < 0)
 		return origin_set_silent(&origin, "of its mounts", fault);
@@ -63,7 +63,8 @@ int sandbox_storage_probe(const struct node *node, int64_t until, struct fault *
 	scoped_fd stage = record_get_fd(&holder, sandbox.holder, GOJAIL_STAGE_FD);
 	if (stage < 0)
 		return fault_set(fault, "cannot open the stage of sandbox %s: %s", name, strerror(errno));
-	if (ask_mounts(sandbox.mnt, proc, &origin, until, fault) < 0 || ask_mounts(stage, proc, &origin, until, fault) < 0)
+	if (ask_mounts(sandbox.mnt, proc, &origin, until, fault) < 0 ||
+	    ask_mounts(stage, proc, &origin, until, fault) < 0)
 		return -1;
 	if (note >= 0)
 		probing_note_good(note);

@@ -9,8 +9,9 @@
 #include <stdint.h>
 
 /*
- * Probes each remote mount of the sandbox that the words job and sandbox name, of its stage and of its jail, by one request; if all have answered,
- * well or badly, the file SANDBOX.storage gets the time. Moves this process into the sandbox's mount namespace. Returns 0, or -1 with a fault.
+ * Probes each remote mount of the sandbox that the words job and sandbox name, of its stage and of its jail, by one
+ * request; if all have answered, well or badly, the file SANDBOX.storage gets the time. Moves this process into the
+ * sandbox's mount namespace. Returns 0, or -1 with a fault.
  */
 int sandbox_storage_probe(const struct node *node, int64_t until, struct fault *fault);
 

@@ -22,10 +22,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Reports whether the uppermost mount at a path is a socket. Only that of a file of local storage can be one, and no other is opened: it may hang. */
+/* Reports whether the uppermost mount at a path is a socket. Only that of a file of local storage can be one, and no
+ * other is opened: it may hang. */
 static bool is_socket(int root, const struct mount_line *one)
 {
-	scoped_fd at = strcmp(one->root, "/") && mountinfo_is_local(one->type) ? open_in_root(root, one->path, RESOLVE_NO_SYMLINKS) : -1;
+	scoped_fd at = strcmp(one->root, "/") && mountinfo_is_local(one->type) ?
+			       open_in_root(root, one->path, RESOLVE_NO_SYMLINKS) :
+			       -1;
 	struct stat st;
 
 	return at >= 0 && fstat(at, &st) == 0 && S_ISSOCK(st.st_mode);
@@ -41,7 +44,8 @@ static int remove_mount(int root, char *path)
 	return dir < 0 || fchdir(dir) < 0 ? -1 : umount2(slash + 1, MNT_DETACH | UMOUNT_NOFOLLOW);
 }
 
-/* Finds the sockets that mountinfo lists, and removes them if that is wanted. Returns how many it found, or -1 with errno. */
+/* Finds the sockets that mountinfo lists, and removes them if that is wanted. Returns how many it found, or -1 with
+ * errno. */
 static int find_sockets(int proc, bool removed)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -82,9 +86,9 @@ int hide_sockets(int proc, bool alone, struct fault *fault)
 
 int refuse_sockets(struct fault *fault)
 {
-	enum { X32 = 0x40000000,
-	       TYPE = 0xf }; /* without SOCK_CLOEXEC and SOCK_NONBLOCK, socket(2) */
-	/* The low halves of arguments, which is all that the kernel looks at: little endian. Other conventions of calls are refused. */
+	enum { X32 = 0x40000000, TYPE = 0xf }; /* without SOCK_CLOEXEC and SOCK_NONBLOCK, socket(2) */
+	/* The low halves of arguments, which is all that the kernel looks at: little endian. Other conventions of calls
+	 * are refused. */
 	struct sock_filter filter[] = {
 		FIELD(arch),
 		IF(JEQ, CONFINE_ARCHITECTURE, 0, 10),

@@ -45,8 +45,8 @@ static int open_template_dir(const struct node *node, const char *jail, struct f
 	mkdir(path, 0700);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
-		fault_set(fault, "cannot open %s: %s; is the state directory full or read-only?",
-			  path, strerror(errno));
+		fault_set(fault, "cannot open %s: %s; is the state directory full or read-only?", path,
+			  strerror(errno));
 	return fd;
 }
 
@@ -97,8 +97,8 @@ static int lock_template(int dir, const struct record *self, int64_t until, stru
 	mounts = mountinfo_read_own(proc);
 	mountinfo_describe(mounts, library_word("source"), place, sizeof(place));
 	free(mounts);
-	snprintf(what, sizeof(what), "the template of jail \"%s\" (root %s; does its storage %s%sanswer?)", library_word("jail"), library_word("source"),
-		 place, *place ? " " : "");
+	snprintf(what, sizeof(what), "the template of jail \"%s\" (root %s; does its storage %s%sanswer?)",
+		 library_word("jail"), library_word("source"), place, *place ? " " : "");
 	lock = lock_until(dir, GOJAIL_LOCK, until, what, fault);
 	fault->silent = lock < 0;
 	if (lock >= 0) {
@@ -116,8 +116,10 @@ static int assemble_view(const char *verb, int64_t until, struct fault *fault)
 	return library_call_in_child(verb, until, fault);
 }
 
-/* Assembles the stage and then the jail, each in a copy of a namespace in which the jail's root is mounted: once, for both. Returns the mount namespace of the stage, or -1 with a fault. */
-static int assemble_template(const struct origin *origin, int proc, int *stage_mounts, int64_t until, struct fault *fault)
+/* Assembles the stage and then the jail, each in a copy of a namespace in which the jail's root is mounted: once, for
+ * both. Returns the mount namespace of the stage, or -1 with a fault. */
+static int assemble_template(const struct origin *origin, int proc, int *stage_mounts, int64_t until,
+			     struct fault *fault)
 {
 	int stage;
 
@@ -151,7 +153,8 @@ static int open_null(struct fault *fault)
 	return fault_set(fault, "the jail has no /dev/null");
 }
 
-/* Reports whether the jail has a template of this key that the caller does not want replaced: another launcher was faster. */
+/* Reports whether the jail has a template of this key that the caller does not want replaced: another launcher was
+ * faster. */
 static bool is_made(int dir, struct record *zygote)
 {
 	const char *unwanted = library_word("replace");
@@ -169,26 +172,29 @@ struct preparation {
 	struct origin origin;
 };
 
-/* Opens what is opened in the node's view, and finds out what the template comes from. Returns 0, or -1 with a fault. */
+/* Opens what is opened in the node's view, and finds out what the template comes from. Returns 0, or -1 with a fault.
+ */
 static int prepare(struct preparation *p, int64_t until, struct fault *fault)
 {
 	p->listener = listen_in(p->dir, GOJAIL_SOCKET, fault);
 	p->storage = p->listener < 0 ? -1 : listen_in(p->dir, GOJAIL_STORAGE_SOCKET, fault);
 	p->note = p->storage < 0 ? -1 : create_in(p->dir, GOJAIL_STORAGE, fault);
 	p->proc = p->note < 0 ? -1 : open_node_proc(fault);
-	return p->proc < 0 ? -1 : origin_find(&p->origin, library_word("jail"), library_word("source"), p->proc, until, fault);
+	return p->proc < 0 ?
+		       -1 :
+		       origin_find(&p->origin, library_word("jail"), library_word("source"), p->proc, until, fault);
 }
 
 #define FIRST_FREE_FD 16 /* above those with a meaning, below those of remote.h */
 
 /*
- * Moves the descriptors to their numbers: the stage is at its own before anybody reads the record, and the lock stays with its copy. Returns
- * 0, or -1 with a fault, which can be said.
+ * Moves the descriptors to their numbers: the stage is at its own before anybody reads the record, and the lock stays
+ * with its copy. Returns 0, or -1 with a fault, which can be said.
  */
 static int number_descriptors(struct preparation *p, struct fault *fault)
 {
-	int *const all[] = {&p->lock, &p->dir, &p->reply, &p->stage, &p->listener, &p->null, &p->proc, &p->storage, &p->note, &p->origin.node,
-			    &p->mounts, &p->stage_mounts};
+	int *const all[] = {&p->lock, &p->dir,     &p->reply, &p->stage,       &p->listener, &p->null,
+			    &p->proc, &p->storage, &p->note,  &p->origin.node, &p->mounts,   &p->stage_mounts};
 	bool moved = true;
 
 	p->reply = GOJAIL_REPLY_FD;
@@ -196,10 +202,11 @@ static int number_descriptors(struct preparation *p, struct fault *fault)
 		*all[i] = fcntl(*all[i], F_DUPFD_CLOEXEC, FIRST_FREE_FD);
 		moved = moved && *all[i] >= 0;
 	}
-	if (moved && dup3(p->stage, GOJAIL_STAGE_FD, O_CLOEXEC) >= 0 && dup3(p->listener, ZYGOTE_SOCKET_FD, O_CLOEXEC) >= 0 &&
-	    dup3(p->proc, ZYGOTE_PROC_FD, O_CLOEXEC) >= 0 && dup3(p->storage, ZYGOTE_STORAGE_FD, O_CLOEXEC) >= 0 &&
-	    dup3(p->note, ZYGOTE_NOTE_FD, O_CLOEXEC) >= 0 && dup3(p->origin.node, ZYGOTE_NODE_FD, O_CLOEXEC) >= 0 &&
-	    dup3(p->mounts, ZYGOTE_MOUNTS_FD, O_CLOEXEC) >= 0 && dup3(p->stage_mounts, ZYGOTE_STAGE_MOUNTS_FD, O_CLOEXEC) >= 0) {
+	if (moved && dup3(p->stage, GOJAIL_STAGE_FD, O_CLOEXEC) >= 0 &&
+	    dup3(p->listener, ZYGOTE_SOCKET_FD, O_CLOEXEC) >= 0 && dup3(p->proc, ZYGOTE_PROC_FD, O_CLOEXEC) >= 0 &&
+	    dup3(p->storage, ZYGOTE_STORAGE_FD, O_CLOEXEC) >= 0 && dup3(p->note, ZYGOTE_NOTE_FD, O_CLOEXEC) >= 0 &&
+	    dup3(p->origin.node, ZYGOTE_NODE_FD, O_CLOEXEC) >= 0 && dup3(p->mounts, ZYGOTE_MOUNTS_FD, O_CLOEXEC) >= 0 &&
+	    dup3(p->stage_mounts, ZYGOTE_STAGE_MOUNTS_FD, O_CLOEXEC) >= 0) {
 		p->origin.node = ZYGOTE_NODE_FD;
 		return 0;
 	}
@@ -210,8 +217,9 @@ static int number_descriptors(struct preparation *p, struct fault *fault)
 }
 
 /*
- * Makes the template the one that steps find: with the record, which is the last. If this process is killed before it, the record is that of the
- * zygote before, whose sockets nobody serves then: who cannot connect has it replaced. Returns 0, or -1 with a fault.
+ * Makes the template the one that steps find: with the record, which is the last. If this process is killed before it,
+ * the record is that of the zygote before, whose sockets nobody serves then: who cannot connect has it replaced.
+ * Returns 0, or -1 with a fault.
  */
 static int publish(const struct preparation *p, const struct record *zygote, struct fault *fault)
 {
@@ -220,12 +228,14 @@ static int publish(const struct preparation *p, const struct record *zygote, str
 	scoped_fd file = create_in(p->dir, GOJAIL_IDENTITY, fault);
 
 	identity_write_record(&p->origin.identity, identity, sizeof(identity));
-	if (file < 0 || (write(file, identity, strlen(identity)) != (ssize_t)strlen(identity) && fault_set(fault, "cannot write " GOJAIL_IDENTITY " in the state directory; is that full?")))
+	if (file < 0 || (write(file, identity, strlen(identity)) != (ssize_t)strlen(identity) &&
+			 fault_set(fault, "cannot write " GOJAIL_IDENTITY " in the state directory; is that full?")))
 		return -1;
 	probing_note_good(ZYGOTE_NOTE_FD); /* whatever is mounted was read just now */
 	if (p->origin.local && remote_count() == 0)
 		fchmod(ZYGOTE_NOTE_FD, GOJAIL_STORAGE_LOCAL); /* after a failure, it counts as remote */
-	/* The sockets come first: identity and note, by which nobody is asked, would else say of the zygote before that it is of the present tree. */
+	/* The sockets come first: identity and note, by which nobody is asked, would else say of the zygote before that
+	 * it is of the present tree. */
 	if (give_name(p->dir, GOJAIL_STORAGE_SOCKET, fault) < 0 || give_name(p->dir, GOJAIL_SOCKET, fault) < 0 ||
 	    give_name(p->dir, GOJAIL_IDENTITY, fault) < 0 || give_name(p->dir, GOJAIL_STORAGE, fault) < 0)
 		return -1;
@@ -250,7 +260,8 @@ int template_serve(const struct node *node, int64_t until, struct fault *fault)
 		return -1;
 	p.stage = assemble_template(&p.origin, p.proc, &p.stage_mounts, until, fault);
 	p.mounts = p.stage < 0 ? -1 : watch_open(p.proc, fault);
-	if (p.mounts < 0 || watch_remember(p.mounts, p.stage_mounts, fault) < 0 || find_template_mounts(p.proc, fault) < 0)
+	if (p.mounts < 0 || watch_remember(p.mounts, p.stage_mounts, fault) < 0 ||
+	    find_template_mounts(p.proc, fault) < 0)
 		return -1;
 	p.null = open_null(fault);
 	if (p.null < 0 || number_descriptors(&p, fault) < 0)

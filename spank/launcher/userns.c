@@ -25,8 +25,8 @@ static int write_file(int dir, const char *name, const char *text)
 }
 
 /*
- * Sets the effective uid, which will own the namespace, and keeps all capabilities: some nodes require them. Returns 0, or -1 with
- * errno.
+ * Sets the effective uid, which will own the namespace, and keeps all capabilities: some nodes require them. Returns 0,
+ * or -1 with errno.
  */
 static int become_owner(uid_t uid)
 {
@@ -48,7 +48,8 @@ static int write_map(int dir, const char *name, const struct idmap *map)
 	return write_file(dir, name, line);
 }
 
-/* Creates and holds the namespace, in the child. It exists once the pid of the child, as proc has it, is in the pipe. */
+/* Creates and holds the namespace, in the child. It exists once the pid of the child, as proc has it, is in the pipe.
+ */
 __attribute__((noreturn)) static void hold_namespace(int proc, uid_t owner, int ready)
 {
 	pid_t self = read_self(proc).pid, parent = getppid();
@@ -85,9 +86,11 @@ int make_userns(int proc, uid_t owner, const struct idmap *users, const struct i
 				 "(sysctl user.max_user_namespaces)");
 	snprintf(name, sizeof(name), "%d", (int)outside);
 	scoped_fd dir = outside ? openat(proc, name, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (outside && (dir < 0 || (!setgroups && write_file(dir, "setgroups", "deny") < 0) || write_map(dir, "uid_map", users) < 0 ||
-			write_map(dir, "gid_map", groups) < 0 || (user = openat(dir, "ns/user", O_RDONLY | O_CLOEXEC)) < 0))
-		fault_set(fault, "cannot map uid %u to %u of a user namespace: %s", users->outside, users->inside, strerror(errno));
+	if (outside && (dir < 0 || (!setgroups && write_file(dir, "setgroups", "deny") < 0) ||
+			write_map(dir, "uid_map", users) < 0 || write_map(dir, "gid_map", groups) < 0 ||
+			(user = openat(dir, "ns/user", O_RDONLY | O_CLOEXEC)) < 0))
+		fault_set(fault, "cannot map uid %u to %u of a user namespace: %s", users->outside, users->inside,
+			  strerror(errno));
 	close(ready[0]);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);

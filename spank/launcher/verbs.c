@@ -42,7 +42,8 @@ static void detach(void)
 	setsid();
 }
 
-static int open_user_trees(const struct sandbox_spec *spec, struct gojail_tree *trees, uint32_t *count, struct fault *fault)
+static int open_user_trees(const struct sandbox_spec *spec, struct gojail_tree *trees, uint32_t *count,
+			   struct fault *fault)
 {
 	const struct gojail_call *answer;
 
@@ -66,9 +67,9 @@ static int attach_net(const struct record *holder, bool attached, struct fault *
 }
 
 /*
- * Lets this process end with the one that asked for the sandbox: that may be killed, and the end of the job come and go before the
- * sandbox exists, which nobody would end then. `gojail run` does not name itself: the thread that forked may end before the
- * process.
+ * Lets this process end with the one that asked for the sandbox: that may be killed, and the end of the job come and go
+ * before the sandbox exists, which nobody would end then. `gojail run` does not name itself: the thread that forked may
+ * end before the process.
  */
 static int end_with_caller(struct fault *fault)
 {
@@ -95,7 +96,8 @@ static int read_user(struct user *user)
 	return library_word("uid")[0] && library_word("gid")[0] ? 0 : -1;
 }
 
-/* Builds the sandbox that the words name, or finds it. One that lasts may outlive munged, and is shown its new socket. Returns 0, or -1 with a fault. */
+/* Builds the sandbox that the words name, or finds it. One that lasts may outlive munged, and is shown its new socket.
+ * Returns 0, or -1 with a fault. */
 static int build_sandbox(const struct node *node, bool lasting, int64_t until, struct fault *fault)
 {
 	static const struct sandbox_go go = {.trees = open_user_trees, .net = attach_net, .script = range_map_script};
@@ -117,8 +119,7 @@ static int build_sandbox(const struct node *node, bool lasting, int64_t until, s
 		return -1;
 	if (!spec.job[0] || known < 0)
 		return fault_set(fault, "sandbox needs job=, uid= and gid=");
-	if (site_open(&site, node, fault) < 0 ||
-	    site_find_jail(&site, library_word("jail"), asking, &jail, fault) < 0)
+	if (site_open(&site, node, fault) < 0 || site_find_jail(&site, library_word("jail"), asking, &jail, fault) < 0)
 		return -1;
 	if (library_word("sockets")[0])
 		jail.munge.path[0] = '\0';
@@ -130,7 +131,8 @@ static int build_sandbox(const struct node *node, bool lasting, int64_t until, s
 	return 0;
 }
 
-/* Builds the sandbox of a job without steps, if there is none, and if Slurm says that the job has this node. Returns 0, or -1 with a fault. */
+/* Builds the sandbox of a job without steps, if there is none, and if Slurm says that the job has this node. Returns 0,
+ * or -1 with a fault. */
 static int serve_session(const struct node *node, int64_t until, struct fault *fault)
 {
 	static char left[32];
@@ -150,7 +152,8 @@ static int serve_login(const struct node *node, int64_t until, struct fault *fau
 
 	if (read_user(&user) < 0)
 		return fault_set(fault, "login needs job=, uid= and gid=");
-	if (login_prepare(node, &site, library_word("job"), user.uid, until, fault) < 0 || build_sandbox(node, true, until, fault) < 0)
+	if (login_prepare(node, &site, library_word("job"), user.uid, until, fault) < 0 ||
+	    build_sandbox(node, true, until, fault) < 0)
 		return -1;
 	return login_watch(node, &site, library_word("job"), fault);
 }
@@ -164,26 +167,19 @@ static int run_command(const struct node *node, int64_t until, struct fault *fau
 	return command_run(library_command(), node, &user, until, fault);
 }
 
-bool verb_is_enter(const char *verb)
-{
-	return strcmp(verb, "enter") == 0;
-}
+bool verb_is_enter(const char *verb) { return strcmp(verb, "enter") == 0; }
 
 bool verb_is_detached(const char *verb)
 {
 	return strcmp(verb, "boot") == 0 || strcmp(verb, "clean") == 0 || strcmp(verb, "ended") == 0;
 }
 
-const char *verb_note(const char *verb)
-{
-	return strcmp(verb, "epilog") == 0 ? library_answer() : "";
-}
+const char *verb_note(const char *verb) { return strcmp(verb, "epilog") == 0 ? library_answer() : ""; }
 
 /* Leaves CPU and disk to the jobs: class 3 of ioprio_set(2) is idle. */
 static void lower_priority(void)
 {
-	enum { OF_PROCESS = 1,
-	       IDLE = 3 << 13 };
+	enum { OF_PROCESS = 1, IDLE = 3 << 13 };
 
 	setpriority(PRIO_PROCESS, 0, 19);
 	syscall(SYS_ioprio_set, OF_PROCESS, 0, IDLE);

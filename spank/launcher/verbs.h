@@ -18,7 +18,8 @@ const char *verb_note(const char *verb);
 /* Reports whether nobody reads the reply to the verb. */
 bool verb_is_detached(const char *verb);
 
-/* Reports whether the verb is to run a command of the caller's in a sandbox, as the caller is: its umask, its cgroup. */
+/* Reports whether the verb is to run a command of the caller's in a sandbox, as the caller is: its umask, its cgroup.
+ */
 bool verb_is_enter(const char *verb);
 
 #endif

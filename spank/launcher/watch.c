@@ -83,8 +83,9 @@ static int find_automounters(char *text, struct mounts *mounts)
 }
 
 /*
- * Reports whether a mount comes and goes with the node's, of which the template has a copy: one in the node's own directories of the stage, as
- * of a login session or a container, or one that an automounter made. Where the node removes its directory, the copy goes, too.
+ * Reports whether a mount comes and goes with the node's, of which the template has a copy: one in the node's own
+ * directories of the stage, as of a login session or a container, or one that an automounter made. Where the node
+ * removes its directory, the copy goes, too.
  */
 static bool is_passing(const char *line, const struct mounts *automounters, bool stage)
 {
@@ -97,7 +98,8 @@ static bool is_passing(const char *line, const struct mounts *automounters, bool
 	       bsearch(&parent, automounters->list, automounters->count, sizeof(parent), compare_hashes);
 }
 
-/* Hashes the mounts of a table, those that pass only with automounters NULL. It ends each line by a NUL. Returns 0, or -1. */
+/* Hashes the mounts of a table, those that pass only with automounters NULL. It ends each line by a NUL. Returns 0, or
+ * -1. */
 static int hash_table(char *text, const struct mounts *automounters, bool stage, struct mounts *mounts)
 {
 	char *line = text, *end;

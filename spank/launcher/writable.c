@@ -17,8 +17,9 @@
 #include <unistd.h>
 
 /*
- * Creates the directories upper, with owner and mode of the root, and work in an open directory, unless they exist. upper appears by
- * a rename, so that a killed process never leaves it with mode 0700, in which nobody could enter the root. Returns 0, or -1 with errno.
+ * Creates the directories upper, with owner and mode of the root, and work in an open directory, unless they exist.
+ * upper appears by a rename, so that a killed process never leaves it with mode 0700, in which nobody could enter the
+ * root. Returns 0, or -1 with errno.
  */
 static int make_layers(int dir, int root)
 {
@@ -28,17 +29,18 @@ static int make_layers(int dir, int root)
 		return -1;
 	if (faccessat(dir, "upper", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
-	if ((mkdirat(dir, "new", 0700) < 0 && errno != EEXIST) || fchownat(dir, "new", st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+	if ((mkdirat(dir, "new", 0700) < 0 && errno != EEXIST) ||
+	    fchownat(dir, "new", st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    fchmodat(dir, "new", st.st_mode & 07777, 0) < 0)
 		return -1;
 	return renameat(dir, "new", dir, "upper");
 }
 
 /*
- * Fails with EBUSY if another overlay has the upper layer: the result of two is undefined (overlayfs.rst). Mounts an overlay that has
- * the upper layer as its lower layer, and its own upper layer in memory. With index=on, which leaves marks in the upper layer of an
- * overlay, the kernel refuses also a lower layer in use (ovl_report_in_use in fs/overlayfs/super.c). The overlay is never attached.
- * Returns 0, or -1 with errno.
+ * Fails with EBUSY if another overlay has the upper layer: the result of two is undefined (overlayfs.rst). Mounts an
+ * overlay that has the upper layer as its lower layer, and its own upper layer in memory. With index=on, which leaves
+ * marks in the upper layer of an overlay, the kernel refuses also a lower layer in use (ovl_report_in_use in
+ * fs/overlayfs/super.c). The overlay is never attached. Returns 0, or -1 with errno.
  */
 static int check_layers_unused(void)
 {
@@ -46,9 +48,11 @@ static int check_layers_unused(void)
 	scoped_fd memory = k_new_mount("tmpfs", "mode=700,size=64k", 0), probe = -1;
 	bool in_use;
 
-	if (at < 0 || memory < 0 || mkdirat(memory, "upper", 0700) < 0 || mkdirat(memory, "work", 0700) < 0 || k_move_mount(memory, at) < 0)
+	if (at < 0 || memory < 0 || mkdirat(memory, "upper", 0700) < 0 || mkdirat(memory, "work", 0700) < 0 ||
+	    k_move_mount(memory, at) < 0)
 		return -1;
-	probe = k_new_mount("overlay", "index=on,lowerdir=upper,upperdir=work/upper,workdir=work/work", MOUNT_ATTR_RDONLY);
+	probe = k_new_mount("overlay", "index=on,lowerdir=upper,upperdir=work/upper,workdir=work/work",
+			    MOUNT_ATTR_RDONLY);
 	in_use = probe < 0 && errno == EBUSY; /* the next mount reports any other error */
 	if (umount2("work", MNT_DETACH) < 0)
 		return -1;
@@ -72,8 +76,9 @@ static int await_layers(void)
 }
 
 /*
- * Mounts the overlay with its layers in an open mount, which is attached on "/" only until this returns: overlayfs accepts layers
- * only as paths. They are relative, so that no link in the jail's root leads elsewhere. Returns the overlay, or -1 with errno.
+ * Mounts the overlay with its layers in an open mount, which is attached on "/" only until this returns: overlayfs
+ * accepts layers only as paths. They are relative, so that no link in the jail's root leads elsewhere. Returns the
+ * overlay, or -1 with errno.
  */
 static int mount_overlay(const struct gojail_mount *overlay, int layers, int root)
 {
@@ -98,8 +103,10 @@ static int mount_overlay(const struct gojail_mount *overlay, int layers, int roo
 
 int mount_root(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
-	const struct gojail_mount *overlay = request_find_mount(request, GOJAIL_MOUNT_ROOT), *upper = request_find_mount(request, GOJAIL_MOUNT_UPPER);
-	const struct gojail_tree *root = request_find_tree(request, trees, GOJAIL_TREE_ROOT), *disk = request_find_tree(request, trees, GOJAIL_TREE_UPPER);
+	const struct gojail_mount *overlay = request_find_mount(request, GOJAIL_MOUNT_ROOT),
+				  *upper = request_find_mount(request, GOJAIL_MOUNT_UPPER);
+	const struct gojail_tree *root = request_find_tree(request, trees, GOJAIL_TREE_ROOT),
+				 *disk = request_find_tree(request, trees, GOJAIL_TREE_UPPER);
 	scoped_fd made = -1, memory = -1, old = -1;
 
 	if (root)
@@ -112,11 +119,15 @@ int mount_root(const struct gojail_request *request, const struct gojail_tree *t
 	if (old >= 0 && (disk || memory >= 0))
 		made = mount_overlay(overlay, disk ? disk->fd : memory, old);
 	if (made < 0 && errno == EBUSY)
-		return fault_set(fault, "writable: processes of an earlier sandbox of this job still run and use its changes to the jail's root, which one "
-					"sandbox at a time can use: end the job's other steps (scancel JOB.STEP), or start another job");
+		return fault_set(fault, "writable: processes of an earlier sandbox of this job still run and use its "
+					"changes to the jail's root, which one "
+					"sandbox at a time can use: end the job's other steps (scancel JOB.STEP), or "
+					"start another job");
 	if (made < 0)
-		return fault_set(fault, "writable: cannot mount an overlay of the jail's root: %s; overlayfs may not accept its file system or that of "
-					"scratch, see the kernel's log: ask your administrator",
+		return fault_set(fault,
+				 "writable: cannot mount an overlay of the jail's root: %s; overlayfs may not accept "
+				 "its file system or that of "
+				 "scratch, see the kernel's log: ask your administrator",
 				 strerror(errno));
 	return remount_root(made, false, fault);
 }

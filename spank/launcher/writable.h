@@ -8,8 +8,8 @@
 #include "common/fault.h"
 
 /*
- * Makes the sandbox's root if it is not the template's: a tree of the request, or an overlay of the template's root with the
- * changes of the job. Returns 0, or -1 with a fault.
+ * Makes the sandbox's root if it is not the template's: a tree of the request, or an overlay of the template's root
+ * with the changes of the job. Returns 0, or -1 with a fault.
  */
 int mount_root(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
 

@@ -30,7 +30,8 @@ static void write_temporary(char *temporary, size_t size, const char *name)
 
 static int creation_failed(const char *name, struct fault *fault)
 {
-	return fault_set(fault, "cannot create %s in the state directory: %s; is that full or read-only?", name, strerror(errno));
+	return fault_set(fault, "cannot create %s in the state directory: %s; is that full or read-only?", name,
+			 strerror(errno));
 }
 
 int listen_in(int dir, const char *name, struct fault *fault)
@@ -86,7 +87,8 @@ static void fork_holder(const struct zygote *zygote, int talk)
 		probing_forget();
 		close(ZYGOTE_MOUNTS_FD);
 		close(ZYGOTE_STAGE_MOUNTS_FD);
-		close(ZYGOTE_SOCKET_FD); /* both ends of the pipe stay open: writing causes no SIGPIPE when the zygote has ended */
+		close(ZYGOTE_SOCKET_FD); /* both ends of the pipe stay open: writing causes no SIGPIPE when the zygote
+					    has ended */
 		if (zygote->spare >= 0)
 			close(zygote->spare); /* it would keep the spare alive after the zygote */
 		signal(SIGCHLD, SIG_DFL);
@@ -96,8 +98,8 @@ static void fork_holder(const struct zygote *zygote, int talk)
 }
 
 /*
- * Ends the zygote where a mount of the template is gone or has moved: the next step has a new template made, in which it is where it
- * belongs. Sandboxes of jobs stay as they are.
+ * Ends the zygote where a mount of the template is gone or has moved: the next step has a new template made, in which
+ * it is where it belongs. Sandboxes of jobs stay as they are.
  */
 static void end_unless_whole(bool anew)
 {
@@ -153,18 +155,15 @@ static void accept_caller(const struct zygote *zygote)
 		clock_pause_ms(100); /* out of descriptors or memory: later, maybe */
 }
 
-/* A spare is forked when nobody has asked for this long, so that it does not delay the launch that took the last one. */
+/* A spare is forked when nobody has asked for this long, so that it does not delay the launch that took the last one.
+ */
 #define SPARE_AFTER_MS 100
 
 /* What the zygote waits for, before what probing.h does. */
-enum { WAIT_SPARE,
-       WAIT_REQUEST,
-       WAIT_CALLER,
-       WAIT_MOUNTS,
-       WAIT_STAGE_MOUNTS,
-       WAIT_PROBING };
+enum { WAIT_SPARE, WAIT_REQUEST, WAIT_CALLER, WAIT_MOUNTS, WAIT_STAGE_MOUNTS, WAIT_PROBING };
 
-/* Waits until something happens, or is due: a spare, or what probing.h does. Returns what the wait for spare_at ends with: 0 if it is due. */
+/* Waits until something happens, or is due: a spare, or what probing.h does. Returns what the wait for spare_at ends
+ * with: 0 if it is due. */
 static int await_event(struct pollfd *wait, int64_t spare_at)
 {
 	int probing = probing_prepare(wait + WAIT_PROBING);
@@ -219,6 +218,7 @@ void serve_as_zygote(const struct origin *origin)
 		}
 		quiet_since = clock_ms();
 		if (zygote.spare < 0 && !was_ready)
-			zygote.pattern.version = 0; /* a spare cannot be made: not tried again before the next request */
+			zygote.pattern.version =
+				0; /* a spare cannot be made: not tried again before the next request */
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zygote.h: the process that lives in a finished template and forks a holder for each sandbox; and, while nobody asks, a spare,
- * which becomes the holder of the next. The other side of its socket is common/zygote_client.h.
+ * zygote.h: the process that lives in a finished template and forks a holder for each sandbox; and, while nobody asks,
+ * a spare, which becomes the holder of the next. The other side of its socket is common/zygote_client.h.
  */
 #ifndef GOJAIL_ZYGOTE_H
 #define GOJAIL_ZYGOTE_H
@@ -10,8 +10,8 @@
 #include "launcher/origin.h"
 
 /*
- * Creates a socket in the jail's state directory, under a temporary name: the one that is there may have a server. Returns it, or -1
- * with a fault.
+ * Creates a socket in the jail's state directory, under a temporary name: the one that is there may have a server.
+ * Returns it, or -1 with a fault.
  */
 int listen_in(int dir, const char *name, struct fault *fault);
 
@@ -22,8 +22,8 @@ int give_name(int dir, const char *name, struct fault *fault);
 int create_in(int dir, const char *name, struct fault *fault);
 
 /*
- * Its descriptors, besides the stage at GOJAIL_STAGE_FD: the socket, and the node's /proc (open_node_proc). The others are
- * probing.h's: a socket, its file, and the node's mount namespace; and those of remote.h.
+ * Its descriptors, besides the stage at GOJAIL_STAGE_FD: the socket, and the node's /proc (open_node_proc). The others
+ * are probing.h's: a socket, its file, and the node's mount namespace; and those of remote.h.
  */
 #define ZYGOTE_SOCKET_FD (GOJAIL_STAGE_FD + 1)
 #define ZYGOTE_PROC_FD (GOJAIL_STAGE_FD + 2)

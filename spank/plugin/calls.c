@@ -9,20 +9,11 @@
 #include "plugin/step.h"
 #include "plugin/tasks.h"
 
-bool is_client(void)
-{
-	return spank_context() == S_CTX_LOCAL || spank_context() == S_CTX_ALLOCATOR;
-}
+bool is_client(void) { return spank_context() == S_CTX_LOCAL || spank_context() == S_CTX_ALLOCATOR; }
 
-bool is_slurmd(void)
-{
-	return spank_context() == S_CTX_SLURMD;
-}
+bool is_slurmd(void) { return spank_context() == S_CTX_SLURMD; }
 
-bool is_slurmstepd(void)
-{
-	return spank_context() == S_CTX_REMOTE;
-}
+bool is_slurmstepd(void) { return spank_context() == S_CTX_REMOTE; }
 
 int sweep_node(int argc, char **argv)
 {
@@ -65,8 +56,8 @@ int prepare_tasks(spank_t sp)
 }
 
 /*
- * Returns the result of a hook of a task: with a fault in the latch, its failure, after one line for all tasks of the step. Task 0
- * counts the step once its outcome is certain: with a fault, or in the last hook.
+ * Returns the result of a hook of a task: with a fault in the latch, its failure, after one line for all tasks of the
+ * step. Task 0 counts the step once its outcome is certain: with a fault, or in the last hook.
  */
 static int report_fault(const struct step *step, spank_t sp, bool last)
 {
@@ -124,7 +115,8 @@ int end_job(spank_t sp, int argc, char **argv)
 	uid_t uid;
 
 	/* An error here would drain the node; the sweep tries again. */
-	if (spank_get_item(sp, S_JOB_ID, &job) == ESPANK_SUCCESS && spank_get_item(sp, S_JOB_UID, &uid) == ESPANK_SUCCESS &&
+	if (spank_get_item(sp, S_JOB_ID, &job) == ESPANK_SUCCESS &&
+	    spank_get_item(sp, S_JOB_UID, &uid) == ESPANK_SUCCESS &&
 	    node_find(&step->node, argc, argv, &step->fault) == 0)
 		epilog_run(&step->node, job, uid, &step->fault);
 	if (step->fault.text[0])

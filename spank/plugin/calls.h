@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calls.h: what the plugin does in each of Slurm's calls, in the order of hooks.c. Each returns the result of the hook. */
+/* calls.h: what the plugin does in each of Slurm's calls, in the order of hooks.c. Each returns the result of the hook.
+ */
 #ifndef GOJAIL_CALLS_H
 #define GOJAIL_CALLS_H
 
@@ -24,8 +25,8 @@ int enter_task(spank_t sp);
 int finish_task(spank_t sp);
 
 /*
- * In slurmstepd, for each task that was forked, and for each that ended. What slurmstepd forks after the first task are task
- * epilogs, which go into the jail; from the last task on it looks for them in the stage, until the last has ended.
+ * In slurmstepd, for each task that was forked, and for each that ended. What slurmstepd forks after the first task are
+ * task epilogs, which go into the jail; from the last task on it looks for them in the stage, until the last has ended.
  */
 int begin_task_epilogs(spank_t sp);
 int end_task_epilogs(void);

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 /*
- * Cuts a path off before its last part that begins with "step_": .../job_5 of .../job_5/step_0/slurm (Slurm 22.05 to 26.05).
- * Reports whether there is one.
+ * Cuts a path off before its last part that begins with "step_": .../job_5 of .../job_5/step_0/slurm (Slurm 22.05
+ * to 26.05). Reports whether there is one.
  */
 static bool cut_to_job(char *path)
 {
@@ -30,8 +30,8 @@ static bool cut_to_job(char *path)
 }
 
 /*
- * Sets the path where systemd mounts these controllers: those of v2 have no name, and their own directory on a node that has v1,
- * too. Returns 0 or -1.
+ * Sets the path where systemd mounts these controllers: those of v2 have no name, and their own directory on a node
+ * that has v1, too. Returns 0 or -1.
  */
 static int set_path(struct shared *one, const char *controllers, const char *path)
 {

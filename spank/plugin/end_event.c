@@ -44,7 +44,8 @@ static void add_word(char *list, size_t size, const char *word)
 }
 
 #define GPU_NODE "/dev/nvidia"
-#define CAPABILITY_NODE "/dev/nvidia-caps/" /* of a GPU instance of MIG, for which the driver does no accounting (nvml.h) */
+#define CAPABILITY_NODE                                                                                                \
+	"/dev/nvidia-caps/" /* of a GPU instance of MIG, for which the driver does no accounting (nvml.h) */
 
 /* Reads which GPUs of NVIDIA the job's steps got. */
 static void read_gpus(struct summary *summary, int dir)
@@ -92,16 +93,13 @@ void summary_read(struct summary *summary, const struct node *node, const char *
 	closedir(dir);
 }
 
-static const char *or_none(const char *value)
-{
-	return value[0] ? value : "-";
-}
+static const char *or_none(const char *value) { return value[0] ? value : "-"; }
 
 #define REPORT_MS (5 * 60 * 1000)
 
 /* Lets the launcher ask the driver, send the line, and fill the field. Returns 0, or -1 where it cannot be started. */
-static int start_report(const struct summary *summary, const struct node *node, const char *job, const char *what, const char *field,
-			const struct fault *fault)
+static int start_report(const struct summary *summary, const struct node *node, const char *job, const char *what,
+			const char *field, const struct fault *fault)
 {
 	struct launch launch;
 
@@ -126,7 +124,8 @@ static bool is_first_of_job(const struct node *node)
 	return list && is_first_node(list, node->name);
 }
 
-void event_ended(const struct summary *summary, const struct node *node, const char *job, const char *net, const struct fault *fault)
+void event_ended(const struct summary *summary, const struct node *node, const char *job, const char *net,
+		 const struct fault *fault)
 {
 	char what[1280], field[32] = "";
 
@@ -134,8 +133,9 @@ void event_ended(const struct summary *summary, const struct node *node, const c
 		return; /* it had no jail here */
 	if (!summary->others && is_first_of_job(node))
 		site_read_summary(node, field, sizeof(field));
-	snprintf(what, sizeof(what), "event=ended job=%s uid=%s jail=%s version=%s memory_peak=%s%s%s", job, or_none(summary->uid),
-		 or_none(summary->jails), or_none(summary->versions), or_none(summary->memory), net[0] ? " " : "", net);
+	snprintf(what, sizeof(what), "event=ended job=%s uid=%s jail=%s version=%s memory_peak=%s%s%s", job,
+		 or_none(summary->uid), or_none(summary->jails), or_none(summary->versions), or_none(summary->memory),
+		 net[0] ? " " : "", net);
 	if ((!summary->gpus[0] && !field[0]) || start_report(summary, node, job, what, field, fault) < 0)
 		journal_ended(what, summary->has_gpus ? " gpu_seconds=- gpu_memory_peak=-" : "", fault->text);
 }

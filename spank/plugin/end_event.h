@@ -21,17 +21,20 @@ struct summary {
 	char jails[256], versions[256]; /* separated by commas */
 	char memory[32];                /* bytes, at most; "" where no cgroup says so */
 	bool has_gpus;                  /* of NVIDIA */
-	char gpus[256];                 /* the numbers of their device nodes; "" where the driver does not count what jobs use of them */
-	long long begun;                /* Unix seconds */
+	char gpus[256];  /* the numbers of their device nodes; "" where the driver does not count what jobs use of them
+			  */
+	long long begun; /* Unix seconds */
 };
 
 /* uid is the user whose job ends. */
 void summary_read(struct summary *summary, const struct node *node, const char *job, uid_t uid);
 
 /*
- * A job has ended; net has the fields of what its rails carried, or is "", fault is why not all of it is gone, or empty. Where the
- * driver of its GPUs is to be asked, the launcher does that and sends the line: nobody waits for a driver.
+ * A job has ended; net has the fields of what its rails carried, or is "", fault is why not all of it is gone, or
+ * empty. Where the driver of its GPUs is to be asked, the launcher does that and sends the line: nobody waits for a
+ * driver.
  */
-void event_ended(const struct summary *summary, const struct node *node, const char *job, const char *net, const struct fault *fault);
+void event_ended(const struct summary *summary, const struct node *node, const char *job, const char *net,
+		 const struct fault *fault);
 
 #endif

@@ -17,8 +17,7 @@ static int get_of_step(void *sp, const char *name, char *value, size_t size)
 {
 	spank_err_t got = spank_getenv(sp, name, value, (int)size);
 
-	return got == ESPANK_SUCCESS ? 1 : got == ESPANK_ENV_NOEXIST ? 0 :
-								       -1;
+	return got == ESPANK_SUCCESS ? 1 : got == ESPANK_ENV_NOEXIST ? 0 : -1;
 }
 
 static int set_of_step(void *sp, const char *name, const char *value)
@@ -34,7 +33,8 @@ void environment_add_login(spank_t sp, const struct site *site)
 	struct passwd entry, *found = NULL;
 	char asked[8];
 
-	if (get_of_step(sp, "SLURM_GET_USER_ENV", asked, sizeof(asked)) == 0 || spank_get_item(sp, S_JOB_UID, &login.uid) != ESPANK_SUCCESS)
+	if (get_of_step(sp, "SLURM_GET_USER_ENV", asked, sizeof(asked)) == 0 ||
+	    spank_get_item(sp, S_JOB_UID, &login.uid) != ESPANK_SUCCESS)
 		return;
 	errno = getpwuid_r(login.uid, &entry, text, sizeof(text), &found);
 	if (found) {
@@ -42,14 +42,16 @@ void environment_add_login(spank_t sp, const struct site *site)
 		login.home = login_home(found->pw_dir);
 		login.shell = login_shell(found->pw_shell, &site->session);
 	} else {
-		slurm_error("gojail: cannot find the account of user %u on this node: %s; the job has no HOME, USER and SHELL unless it was submitted with them: "
+		slurm_error("gojail: cannot find the account of user %u on this node: %s; the job has no HOME, USER "
+			    "and SHELL unless it was submitted with them: "
 			    "run getent passwd %u",
 			    (unsigned)login.uid, errno ? strerror(errno) : "there is none", (unsigned)login.uid);
 	}
 	login_environment_set(&of_step, &login, true);
 }
 
-/* Reports whether a path, or an address with one such as unix:path=..., leads into the directory of login sessions (pam_systemd(8)). */
+/* Reports whether a path, or an address with one such as unix:path=..., leads into the directory of login sessions
+ * (pam_systemd(8)). */
 static bool is_of_login_session(const char *value)
 {
 	const char *path = value + strcspn(value, "/");
@@ -61,8 +63,10 @@ static bool is_of_login_session(const char *value)
 
 void environment_drop_session(spank_t sp, uid_t uid, int root)
 {
-	static const char *const names[] = {"XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "XAUTHORITY", "ICEAUTHORITY", "KRB5CCNAME", "PULSE_SERVER",
-					    "VSCODE_IPC_HOOK_CLI"};
+	static const char *const names[] = {"XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS",
+					    "SSH_AUTH_SOCK",   "XAUTHORITY",
+					    "ICEAUTHORITY",    "KRB5CCNAME",
+					    "PULSE_SERVER",    "VSCODE_IPC_HOOK_CLI"};
 	char value[GOJAIL_PATH_MAX], path[32];
 	bool missing = false;
 

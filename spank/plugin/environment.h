@@ -9,14 +9,15 @@
 #include <sys/types.h>
 
 /*
- * Adds what a login of the user's begins with, and the job lacks, to a batch job for which slurmd is to run "su - USER", or would be without
- * job_submit/gojail. Asks the name service, as slurmd does for each job.
+ * Adds what a login of the user's begins with, and the job lacks, to a batch job for which slurmd is to run "su -
+ * USER", or would be without job_submit/gojail. Asks the name service, as slurmd does for each job.
  */
 void environment_add_login(spank_t sp, const struct site *site);
 
 /*
- * Removes the variables that lead to what a login session has below /run/user on the submit host, if the jail, whose root is given, has no such
- * directory of the user's. Programs then use their defaults; they fail where the directory is missing.
+ * Removes the variables that lead to what a login session has below /run/user on the submit host, if the jail, whose
+ * root is given, has no such directory of the user's. Programs then use their defaults; they fail where the directory
+ * is missing.
  */
 void environment_drop_session(spank_t sp, uid_t uid, int root);
 

@@ -93,7 +93,8 @@ static void note_failed(const struct node *node, const char *job)
 	close_fd(&note);
 }
 
-/* Reports whether the end of some job failed, and it is time to try again (gojail/state/ended.go, gojail/sandbox/sweepended.go). */
+/* Reports whether the end of some job failed, and it is time to try again (gojail/state/ended.go,
+ * gojail/sandbox/sweepended.go). */
 static bool is_retry_due(const struct node *node)
 {
 	char path[GOJAIL_PATH_MAX + 16];
@@ -127,9 +128,9 @@ static bool may_have_net(const struct node *node, const char *job)
 }
 
 /*
- * How much of the time that Slurm waits for the end of a job goes to the files that the job left. What takes longer goes on in
- * another process. Slurm waits for GOJAIL_END_MS at most; with a network for GOJAIL_DEFAULT_DEADLINE_MS, as a VF is the next job's
- * as soon as this returns. `gojail check` compares with slurm.conf (gojail/check/epilog.go).
+ * How much of the time that Slurm waits for the end of a job goes to the files that the job left. What takes longer
+ * goes on in another process. Slurm waits for GOJAIL_END_MS at most; with a network for GOJAIL_DEFAULT_DEADLINE_MS, as
+ * a VF is the next job's as soon as this returns. `gojail check` compares with slurm.conf (gojail/check/epilog.go).
  */
 #define LEFTOVER_MS 1000
 
@@ -148,7 +149,8 @@ void epilog_run(const struct node *node, uint32_t job, uid_t uid, struct fault *
 
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%u", node->state, job);
 	snprintf(name, sizeof(name), "%u", job);
-	allocation_remove(node, name); /* first: what a session has built is ended below, or by its builder, which looks for this file then */
+	allocation_remove(node, name); /* first: what a session has built is ended below, or by its builder, which looks
+					  for this file then */
 	summary_read(&summary, node, name, uid);
 	net = may_have_net(node, name);
 	until = begin + (net ? GOJAIL_DEFAULT_DEADLINE_MS : GOJAIL_END_MS);
@@ -175,6 +177,7 @@ void epilog_sweep(const struct node *node)
 
 	launch_prepare(&launch, node, "boot", clock_ms() + CLEAN_MS);
 	if (launch.untrusted)
-		slurm_error("gojail: %s/%s can be changed by others than root: nothing of earlier jobs is removed", node->libdir, launch.untrusted);
+		slurm_error("gojail: %s/%s can be changed by others than root: nothing of earlier jobs is removed",
+			    node->libdir, launch.untrusted);
 	launch_detached(&launch);
 }

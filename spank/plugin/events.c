@@ -42,15 +42,16 @@ void event_entered(const struct step *step, spank_t sp, uint32_t id, const char 
 
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JAILS "/%s/" GOJAIL_VERSIONS, step->node.state, jail);
 	read_words(AT_FDCWD, path, versions, sizeof(versions));
-	journal_write(JOURNAL_INFO, "event=entered %s jail=%s version=%s", describe_step(who, sizeof(who), sp, id), jail,
-		      versions[0] ? versions : "-");
+	journal_write(JOURNAL_INFO, "event=entered %s jail=%s version=%s", describe_step(who, sizeof(who), sp, id),
+		      jail, versions[0] ? versions : "-");
 }
 
 void event_failed(const struct step *step, spank_t sp, uint32_t id, const char *jail)
 {
 	char who[96], why[GOJAIL_TEXT_MAX];
 
-	journal_write(JOURNAL_ERROR, "event=failed %s jail=%s reason=%s error=\"%s\"", describe_step(who, sizeof(who), sp, id),
-		      jail[0] ? jail : "-", reasons[step->fault.silent ? GOJAIL_REASON_STORAGE : step->reason],
+	journal_write(JOURNAL_ERROR, "event=failed %s jail=%s reason=%s error=\"%s\"",
+		      describe_step(who, sizeof(who), sp, id), jail[0] ? jail : "-",
+		      reasons[step->fault.silent ? GOJAIL_REASON_STORAGE : step->reason],
 		      journal_quote(why, sizeof(why), step->fault.text));
 }

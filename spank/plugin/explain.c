@@ -14,10 +14,7 @@
 #include <unistd.h>
 
 /* Reports whether a path of the step's environment is in /tmp, as for who went there. */
-static bool is_in_tmp(const char *path)
-{
-	return strncmp(path, "/tmp", 4) == 0 && (path[4] == '/' || path[4] == '\0');
-}
+static bool is_in_tmp(const char *path) { return strncmp(path, "/tmp", 4) == 0 && (path[4] == '/' || path[4] == '\0'); }
 
 /*
  * Slurm tells plugins no working directory. It goes to /tmp where that is missing, and where the user asks for that:
@@ -31,20 +28,23 @@ void explain_directory(const struct step *step, spank_t sp)
 		return;
 	if (spank_getenv(sp, "PWD", path, sizeof(path)) == ESPANK_SUCCESS && is_in_tmp(path))
 		return;
-	if (spank_getenv(sp, "SLURM_SUBMIT_DIR", path, sizeof(path)) != ESPANK_SUCCESS || path[0] != '/' || is_in_tmp(path))
+	if (spank_getenv(sp, "SLURM_SUBMIT_DIR", path, sizeof(path)) != ESPANK_SUCCESS || path[0] != '/' ||
+	    is_in_tmp(path))
 		return;
 	scoped_fd at = open_in_root(step->sandbox.root, path, 0);
 	if (at >= 0 || (errno != ENOENT && errno != ENOTDIR))
 		return;
 	make_printable(path);
-	slurm_error("gojail: jail \"%s\" has no %.512s, from which the job was submitted: the step runs in /tmp; ask your administrator to mount "
+	slurm_error("gojail: jail \"%s\" has no %.512s, from which the job was submitted: the step runs in /tmp; ask "
+		    "your administrator to mount "
 		    "that directory in the jail, or give --chdir=DIR",
 		    step->jail, path);
 }
 
 #define TELLING_NODES 16 /* of a step: each sends slurmctld a message */
 
-/* Finds a job among those that slurmctld returns for its number: all of a heterogeneous job, or of an array, for the job after which it is named. */
+/* Finds a job among those that slurmctld returns for its number: all of a heterogeneous job, or of an array, for the
+ * job after which it is named. */
 static const slurm_job_info_t *find_job(const job_info_msg_t *found, uint32_t job)
 {
 	for (uint32_t i = 0; i < found->record_count; i++)
@@ -54,8 +54,8 @@ static const slurm_job_info_t *find_job(const job_info_msg_t *found, uint32_t jo
 }
 
 /*
- * Writes a line into the job's AdminComment, unless that has a text. Slurm has no other place that the user sees for a batch script
- * whose files cannot be opened: a message to the job goes to the script's stderr.
+ * Writes a line into the job's AdminComment, unless that has a text. Slurm has no other place that the user sees for a
+ * batch script whose files cannot be opened: a message to the job goes to the script's stderr.
  */
 static void comment_job(uint32_t job, char *line)
 {
@@ -92,8 +92,10 @@ void explain_files(const struct step *step)
 {
 	char text[GOJAIL_TEXT_MAX];
 
-	snprintf(text, sizeof(text), "Slurm looked for --output, --error and --input of the step in jail \"%s\", not on the node: the directory must exist "
-				     "in the jail, in a data directory such as /home, or be /tmp, /var/tmp or /dev/shm; see: gojail check",
+	snprintf(text, sizeof(text),
+		 "Slurm looked for --output, --error and --input of the step in jail \"%s\", not on the node: the "
+		 "directory must exist "
+		 "in the jail, in a data directory such as /home, or be /tmp, /var/tmp or /dev/shm; see: gojail check",
 		 step->jail);
 	slurm_error("gojail: %s", text);
 	explain_to_user(step, text);

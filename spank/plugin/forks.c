@@ -77,15 +77,16 @@ static void become_epilog(void)
 {
 	if (forks.no_epilogs)
 		_exit(0);
-	if (!forks.latch->text[0] && enter_sandbox(forks.sandbox, forks.latch) == 0 && confine_apply(forks.confine, forks.latch) == 0)
+	if (!forks.latch->text[0] && enter_sandbox(forks.sandbox, forks.latch) == 0 &&
+	    confine_apply(forks.confine, forks.latch) == 0)
 		return;
 	slurm_error("gojail: no task epilog is run: %s", forks.latch->text);
 	_exit(127);
 }
 
 /*
- * As the user, the thread forks tasks, and what a plugin forks in user_init (_fork_all_tasks in Slurm's mgr.c); later forks are
- * root's.
+ * As the user, the thread forks tasks, and what a plugin forks in user_init (_fork_all_tasks in Slurm's mgr.c); later
+ * forks are root's.
  */
 static void in_child(void)
 {
@@ -118,7 +119,8 @@ int forks_prepare(const struct sandbox *sandbox, bool domain, struct fault *faul
 	return sandbox->pid >= 0 || domain ? register_handlers(fault) : 0;
 }
 
-int forks_begin(pid_t thread, bool epilogs, const struct sandbox *sandbox, const struct confine *confine, struct fault *latch)
+int forks_begin(pid_t thread, bool epilogs, const struct sandbox *sandbox, const struct confine *confine,
+		struct fault *latch)
 {
 	forks.tasks = false;
 	if (register_handlers(latch) < 0)
@@ -138,12 +140,6 @@ int forks_begin(pid_t thread, bool epilogs, const struct sandbox *sandbox, const
 	return 0;
 }
 
-void forks_end(void)
-{
-	forks.tasks = forks.epilogs = false;
-}
+void forks_end(void) { forks.tasks = forks.epilogs = false; }
 
-bool forks_are_in_domain(void)
-{
-	return forks.domain < 0; /* closed before the fork, or never opened */
-}
+bool forks_are_in_domain(void) { return forks.domain < 0; /* closed before the fork, or never opened */ }

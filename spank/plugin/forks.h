@@ -2,14 +2,13 @@
 /*
  * forks.h: what changes for a process that slurmstepd forks: the plugin's only pthread_atfork(3).
  *
- * Slurm calls no hook right before or after it forks a task, and none in the child between the fork of a task epilog and the
- * user's program. The handlers act in this order:
+ * Slurm calls no hook right before or after it forks a task, and none in the child between the fork of a task epilog
+ * and the user's program. The handlers act in this order:
  *
  *   before fork(2), in the thread that forks the tasks
  *     1. the Landlock domain of the step is entered, once, and for good: what is forked from now on is in it
- *     2. the PID namespace of the job is entered, for the child. Last: until 3 the thread can make no thread (clone(2), EINVAL),
- *        which Slurm does as soon as a fork fails
- *   after it, in the parent
+ *     2. the PID namespace of the job is entered, for the child. Last: until 3 the thread can make no thread (clone(2),
+ * EINVAL), which Slurm does as soon as a fork fails after it, in the parent
  *     3. slurmstepd's own PID namespace is entered again
  *   after it, in the child, whichever thread has forked it
  *     4. nothing of this is for what the child forks itself
@@ -19,11 +18,11 @@
  *
  * The PID namespace: tasks are processes of their job's. Only the children of a thread change theirs.
  *
- * The domain: abstract Unix sockets belong to the network namespace and so to all jobs of the node; in a domain, the tasks of a
- * step reach those of their own step only (landlock(7), LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET; Linux 6.12). Tasks of one step
- * are to reach each other, and only what is forked from the same domain does: hence the thread, not each task. slurmstepd has no
- * abstract socket. A process in a domain traces, and sees in a /proc with hidepid, only processes in it or below. That goes for
- * other plugins' later hooks, too.
+ * The domain: abstract Unix sockets belong to the network namespace and so to all jobs of the node; in a domain, the
+ * tasks of a step reach those of their own step only (landlock(7), LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET; Linux 6.12).
+ * Tasks of one step are to reach each other, and only what is forked from the same domain does: hence the thread, not
+ * each task. slurmstepd has no abstract socket. A process in a domain traces, and sees in a /proc with hidepid, only
+ * processes in it or below. That goes for other plugins' later hooks, too.
  */
 #ifndef GOJAIL_FORKS_H
 #define GOJAIL_FORKS_H
@@ -36,17 +35,18 @@
 #include <sys/types.h>
 
 /*
- * Prepares the PID namespace of the sandbox, if it has one, and the domain, if one is asked for. The sandbox's descriptors
- * outlive the forks. Returns 0, or -1 with a fault, as where the kernel cannot do it.
+ * Prepares the PID namespace of the sandbox, if it has one, and the domain, if one is asked for. The sandbox's
+ * descriptors outlive the forks. Returns 0, or -1 with a fault, as where the kernel cannot do it.
  */
 int forks_prepare(const struct sandbox *sandbox, bool domain, struct fault *fault);
 
 /*
- * From now on what that thread forks is the job's, as long as there is no fault; and where epilogs is true, what the calling thread
- * forks as root is a task epilog, which ends where there is a fault. All arguments stay the caller's. Returns 0, or -1 with a
- * fault.
+ * From now on what that thread forks is the job's, as long as there is no fault; and where epilogs is true, what the
+ * calling thread forks as root is a task epilog, which ends where there is a fault. All arguments stay the caller's.
+ * Returns 0, or -1 with a fault.
  */
-int forks_begin(pid_t thread, bool epilogs, const struct sandbox *sandbox, const struct confine *confine, struct fault *latch);
+int forks_begin(pid_t thread, bool epilogs, const struct sandbox *sandbox, const struct confine *confine,
+		struct fault *latch);
 
 /* From now on what is forked is slurmstepd's own again, but for the domain. */
 void forks_end(void);

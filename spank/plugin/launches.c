@@ -32,13 +32,15 @@ static int open_directory(const struct node *node)
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir < 0 && errno == ENOENT && mkdir(path, 0700) == 0)
 		dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	/* A page that another file system cannot read or write is a SIGBUS. On tmpfs it is there once it was allocated: no file is created elsewhere. */
+	/* A page that another file system cannot read or write is a SIGBUS. On tmpfs it is there once it was allocated:
+	 * no file is created elsewhere. */
 	if (dir >= 0 && (fstatfs(dir, &fs) < 0 || fs.f_type != TMPFS_MAGIC))
 		close_fd(&dir);
 	return dir;
 }
 
-/* Creates the file with all of its space allocated, unless another step is faster; in the place of one that steps of another version still count in. */
+/* Creates the file with all of its space allocated, unless another step is faster; in the place of one that steps of
+ * another version still count in. */
 static void create_file(const struct node *node, const char *name, bool replace)
 {
 	static const struct gojail_launches none = {.version = GOJAIL_VERSION};
@@ -49,7 +51,8 @@ static void create_file(const struct node *node, const char *name, bool replace)
 	if (replace && dir >= 0)
 		unlinkat(dir, name, 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (fd >= 0 && posix_fallocate(fd, 0, sizeof(none)) == 0 && write(fd, &none, sizeof(none)) == (ssize_t)sizeof(none))
+	if (fd >= 0 && posix_fallocate(fd, 0, sizeof(none)) == 0 &&
+	    write(fd, &none, sizeof(none)) == (ssize_t)sizeof(none))
 		(void)!linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW);
 }
 
@@ -86,10 +89,7 @@ struct gojail_launches *launches_map(const struct node *node, const char *jail)
 	}
 }
 
-static void add(uint64_t *counter, uint64_t more)
-{
-	__atomic_fetch_add(counter, more, __ATOMIC_RELAXED);
-}
+static void add(uint64_t *counter, uint64_t more) { __atomic_fetch_add(counter, more, __ATOMIC_RELAXED); }
 
 void launches_count_entered(struct gojail_launches *launches, int64_t took_us)
 {

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /*
- * Maps the counters of a jail, or with "" those of steps whose jail is not known, for this process and the tasks that it forks.
- * Returns NULL where that is not possible.
+ * Maps the counters of a jail, or with "" those of steps whose jail is not known, for this process and the tasks that
+ * it forks. Returns NULL where that is not possible.
  */
 struct gojail_launches *launches_map(const struct node *node, const char *jail);
 

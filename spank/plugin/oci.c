@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 /*
- * slurmstepd's own variable, from 22.05 to 26.05: what setup_container read from oci.conf for a step with --container, and NULL for
- * every other step (container.c). container_run starts the runtime only where it is not NULL.
+ * slurmstepd's own variable, from 22.05 to 26.05: what setup_container read from oci.conf for a step with --container,
+ * and NULL for every other step (container.c). container_run starts the runtime only where it is not NULL.
  */
 extern const void *oci_conf __attribute__((weak));
 
@@ -22,7 +22,8 @@ bool oci_is_step(const char *spool, const char *job, uint32_t step)
 		return oci_conf;
 	snprintf(number, sizeof(number), "%u", (unsigned)step);
 	snprintf(path, sizeof(path), "%s/oci-job%u-%s", spool, (unsigned)strtoul(job, NULL, 10),
-		 step == SLURM_BATCH_SCRIPT ? "batch" : step == SLURM_INTERACTIVE_STEP ? "interactive" :
-											 number);
+		 step == SLURM_BATCH_SCRIPT     ? "batch" :
+		 step == SLURM_INTERACTIVE_STEP ? "interactive" :
+						  number);
 	return access(path, F_OK) == 0;
 }

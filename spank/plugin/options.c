@@ -11,10 +11,10 @@
  * (plugstack.c of Slurm: spank_process_env_options) and hands it to the callback
  * before its own command line.
  *
- * Components of a heterogeneous job or step (srun, salloc and sbatch with ":", #SBATCH hetjob, --het-group): Slurm parses the options of
- * each and calls init_post_opt for each, but has one list of a plugin's options and one environment for all of them (step_launch.c:
- * spank_set_remote_options; srun.c: _setup_job_env). The last component's values would be those of all. So all must have the same, and
- * the command is refused if they do not.
+ * Components of a heterogeneous job or step (srun, salloc and sbatch with ":", #SBATCH hetjob, --het-group): Slurm
+ * parses the options of each and calls init_post_opt for each, but has one list of a plugin's options and one
+ * environment for all of them (step_launch.c: spank_set_remote_options; srun.c: _setup_job_env). The last component's
+ * values would be those of all. So all must have the same, and the command is refused if they do not.
  */
 #include "plugin/options.h"
 
@@ -43,7 +43,8 @@ struct option {
 #define INHERITED "SLURM_SPANK__SLURM_SPANK_OPTION_gojail_"
 
 static struct option jail = {"--jail", OPTIONS_ENV_JAIL, INHERITED "jail", given.jail, NULL, NULL, false};
-static struct option mounts = {"--jail-mount", OPTIONS_ENV_MOUNT, INHERITED "jail_mount", given.mounts, NULL, NULL, false};
+static struct option mounts = {"--jail-mount", OPTIONS_ENV_MOUNT, INHERITED "jail_mount", given.mounts, NULL, NULL,
+			       false};
 static struct option net = {"--jail-net", OPTIONS_ENV_NET, INHERITED "jail_net", given.net, NULL, NULL, false};
 static struct option root = {"--jail-root", OPTIONS_ENV_ROOT, INHERITED "jail_root", given.root, NULL, NULL, false};
 
@@ -120,7 +121,8 @@ static int check_net(const char *label)
 {
 	if (jail_name_ok(label))
 		return 0;
-	return report_bad_option("--jail-net=%s is not a label of rails; give a label of this site, or \"none\"", label);
+	return report_bad_option("--jail-net=%s is not a label of rails; give a label of this site, or \"none\"",
+				 label);
 }
 
 static int check_root(const char *mode)
@@ -130,12 +132,13 @@ static int check_root(const char *mode)
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (strcmp(mode, known[i]) == 0)
 			return 0;
-	return report_bad_option("--jail-root=%s is not a mode; write --jail-root alone, or --jail-root=self, =range or =none", mode);
+	return report_bad_option(
+		"--jail-root=%s is not a mode; write --jail-root alone, or --jail-root=self, =range or =none", mode);
 }
 
 /*
- * Reports whether a callback is about what is inherited. Slurm calls it once for each component; from the second component on, salloc and
- * sbatch pass the first one's option there.
+ * Reports whether a callback is about what is inherited. Slurm calls it once for each component; from the second
+ * component on, salloc and sbatch pass the first one's option there.
  */
 static bool is_inherited(struct option *option, const char *argument, int remote)
 {
@@ -168,8 +171,8 @@ static int on_net(int value, const char *argument, int remote)
 }
 
 /*
- * Returns the mode of an argument. Without a value the option means what the jail allows. Slurm passes NULL here, and "" or "(null)" to
- * slurmstepd and to what a job starts.
+ * Returns the mode of an argument. Without a value the option means what the jail allows. Slurm passes NULL here, and
+ * "" or "(null)" to slurmstepd and to what a job starts.
  */
 static const char *read_mode(const char *argument)
 {
@@ -254,15 +257,17 @@ static int check_first(struct option *option, const char *value)
 		return (option->first = strdup(value)) ? 0 : -1;
 	if (strcmp(option->first, value) == 0)
 		return 0;
-	return report_bad_option("%s: a component of a heterogeneous job has %s%.200s%s, another %s%.200s%s; Slurm passes one value to all of them: write the "
+	return report_bad_option("%s: a component of a heterogeneous job has %s%.200s%s, another %s%.200s%s; Slurm "
+				 "passes one value to all of them: write the "
 				 "same for each component, or give each step its own, with srun --het-group=N %s=...",
-				 option->name, option->first[0] ? "\"" : "no value", option->first, option->first[0] ? "\"" : "",
-				 value[0] ? "\"" : "no value", value, value[0] ? "\"" : "", option->name);
+				 option->name, option->first[0] ? "\"" : "no value", option->first,
+				 option->first[0] ? "\"" : "", value[0] ? "\"" : "no value", value,
+				 value[0] ? "\"" : "", option->name);
 }
 
 /*
- * Sets the variable to what the command line has, or checks the one in the environment, and has Slurm tell the job's Prolog, as SPANK_VARIABLE.
- * Ends the component. Returns 0 or -1.
+ * Sets the variable to what the command line has, or checks the one in the environment, and has Slurm tell the job's
+ * Prolog, as SPANK_VARIABLE. Ends the component. Returns 0 or -1.
  */
 static int pass_on(spank_t sp, struct option *option, int (*check)(const char *))
 {
@@ -272,11 +277,12 @@ static int pass_on(spank_t sp, struct option *option, int (*check)(const char *)
 		return -1;
 	if (!value[0])
 		value = option->before;
-	if ((value[0] && check(value) < 0) || check_first(option, value) < 0 || (option->given[0] && setenv(option->variable, value, 1) < 0))
+	if ((value[0] && check(value) < 0) || check_first(option, value) < 0 ||
+	    (option->given[0] && setenv(option->variable, value, 1) < 0))
 		return -1;
 	/*
-	 * What fails here concerns sessions before the first step alone. That the jail is there, if empty, tells the Prolog that the job comes
-	 * from a host with this plugin.
+	 * What fails here concerns sessions before the first step alone. That the jail is there, if empty, tells the
+	 * Prolog that the job comes from a host with this plugin.
 	 */
 	if (value[0] || option == &jail)
 		spank_job_control_setenv(sp, option->variable, value, 1);
@@ -290,8 +296,8 @@ static int pass_on(spank_t sp, struct option *option, int (*check)(const char *)
 int options_pass_on(spank_t sp)
 {
 	program_pass_on();
-	return pass_on(sp, &jail, check_jail) < 0 || pass_on(sp, &mounts, check_mounts) < 0 || pass_on(sp, &net, check_net) < 0 ||
-			       pass_on(sp, &root, check_root) < 0 ?
+	return pass_on(sp, &jail, check_jail) < 0 || pass_on(sp, &mounts, check_mounts) < 0 ||
+			       pass_on(sp, &net, check_net) < 0 || pass_on(sp, &root, check_root) < 0 ?
 		       -1 :
 		       0;
 }

@@ -10,7 +10,8 @@
 /* Registers the options; in each context, in the hook init only. Returns 0 or -1. */
 int options_register(spank_t sp);
 
-/* Checks what the user wrote, in srun, sbatch and salloc, and passes it on to steps and to the Prolog. Returns 0, or -1 after a message to the user. */
+/* Checks what the user wrote, in srun, sbatch and salloc, and passes it on to steps and to the Prolog. Returns 0, or -1
+ * after a message to the user. */
 int options_pass_on(spank_t sp);
 
 /* Reads what the step asks for, in slurmstepd. Returns 0, or -1 where a value is longer than any that is valid. */

@@ -45,16 +45,14 @@ static void remove_tree(int parent, const char *name, int depth, int *entries)
 		return;
 	}
 	while ((*entries)-- > 0 && (entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && unlinkat(fd, entry->d_name, 0) < 0 && errno == EISDIR)
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && unlinkat(fd, entry->d_name, 0) < 0 &&
+		    errno == EISDIR)
 			remove_tree(fd, entry->d_name, depth - 1, entries);
 	closedir(dir);
 	unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-int pmix_open_tmp(int root)
-{
-	return open_in_root(root, PARENT, RESOLVE_NO_SYMLINKS);
-}
+int pmix_open_tmp(int root) { return open_in_root(root, PARENT, RESOLVE_NO_SYMLINKS); }
 
 struct removal {
 	int parent;

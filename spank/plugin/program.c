@@ -23,7 +23,8 @@ extern slurm_conf_t slurm_conf __attribute__((weak));
 /* Reports whether srun verifies that its program exists. */
 static bool has_test_exec(void)
 {
-	return getenv("SLURM_TEST_EXEC") || (&slurm_conf && slurm_conf.launch_params && strstr(slurm_conf.launch_params, "test_exec"));
+	return getenv("SLURM_TEST_EXEC") ||
+	       (&slurm_conf && slurm_conf.launch_params && strstr(slurm_conf.launch_params, "test_exec"));
 }
 
 /* Reads the command line of this process, or its beginning, and adds a NUL. Returns its length, or -1. */
@@ -38,8 +39,9 @@ static ssize_t read_command_line(char *text, size_t size)
 }
 
 /*
- * Finds the program's name among the words of srun's command line: the first that getopt(3) did not take for an option. Reports whether there
- * is one; none is known of components of a heterogeneous step, which share one environment, and of --multi-prog, which srun does not look up.
+ * Finds the program's name among the words of srun's command line: the first that getopt(3) did not take for an option.
+ * Reports whether there is one; none is known of components of a heterogeneous step, which share one environment, and
+ * of --multi-prog, which srun does not look up.
  */
 static bool find_word(const char *words, ssize_t length, const char **name, bool *copied)
 {
@@ -71,23 +73,29 @@ void program_pass_on(void)
 	length = read_command_line(words, sizeof(words));
 	if (!find_word(words, length, &name, &copied) || (!copied && !has_test_exec()))
 		return;
-	if (snprintf(value, sizeof(value), "%s%s", copied ? COPIED : FOUND, strchr(name, '/') ? "" : name) < (int)sizeof(value))
+	if (snprintf(value, sizeof(value), "%s%s", copied ? COPIED : FOUND, strchr(name, '/') ? "" : name) <
+	    (int)sizeof(value))
 		setenv(VARIABLE, value, 1);
 }
 
-/* Writes the path of the program that Slurm is to execute: for a directory, as _rpc_file_bcast in slurmd's req.c names the file. Returns 0 or -1. */
+/* Writes the path of the program that Slurm is to execute: for a directory, as _rpc_file_bcast in slurmd's req.c names
+ * the file. Returns 0 or -1. */
 static int find_copy(spank_t sp, const char *node, char *path, size_t size, char ***argv)
 {
 	uint32_t job = 0, step = 0;
 	int argc = 0;
 	size_t length;
 
-	if (spank_get_item(sp, S_JOB_ARGV, &argc, argv) != ESPANK_SUCCESS || argc < 1 || spank_get_item(sp, S_JOB_ID, &job) != ESPANK_SUCCESS ||
+	if (spank_get_item(sp, S_JOB_ARGV, &argc, argv) != ESPANK_SUCCESS || argc < 1 ||
+	    spank_get_item(sp, S_JOB_ID, &job) != ESPANK_SUCCESS ||
 	    spank_get_item(sp, S_JOB_STEPID, &step) != ESPANK_SUCCESS)
 		return -1;
 	length = strlen((*argv)[0]);
 	if (length && (*argv)[0][length - 1] == '/')
-		return snprintf(path, size, "%sslurm_bcast_%u.%u_%s", (*argv)[0], (unsigned)job, (unsigned)step, node) < (int)size ? 0 : -1;
+		return snprintf(path, size, "%sslurm_bcast_%u.%u_%s", (*argv)[0], (unsigned)job, (unsigned)step, node) <
+				       (int)size ?
+			       0 :
+			       -1;
 	return snprintf(path, size, "%s", (*argv)[0]) < (int)size ? 0 : -1;
 }
 
@@ -97,7 +105,8 @@ static void read_copy(struct program *program, spank_t sp, const char *node)
 	char path[GOJAIL_PATH_MAX], **argv;
 	uid_t uid;
 
-	if (spank_get_item(sp, S_JOB_UID, &uid) != ESPANK_SUCCESS || find_copy(sp, node, path, sizeof(path), &argv) < 0 || k_seteuid(uid) < 0)
+	if (spank_get_item(sp, S_JOB_UID, &uid) != ESPANK_SUCCESS ||
+	    find_copy(sp, node, path, sizeof(path), &argv) < 0 || k_seteuid(uid) < 0)
 		return;
 	if (stat(path, &program->copy) < 0)
 		program->copy.st_ino = 0;
@@ -128,14 +137,19 @@ static int check_copy(const struct program *program, spank_t sp, const char *pat
 	char found[GOJAIL_PATH_MAX];
 	struct stat st;
 
-	if (program->name[0] && spank_getenv(sp, "PATH", list, sizeof(list)) == ESPANK_SUCCESS && find_in_list(list, program->name, found, sizeof(found)))
-		return fault_set(fault, "--bcast: srun copied the program %s of the host where it was started, but the jail has its own, %s; leave --bcast "
-					"(SLURM_BCAST) out to run that, or write the path of the program to copy",
+	if (program->name[0] && spank_getenv(sp, "PATH", list, sizeof(list)) == ESPANK_SUCCESS &&
+	    find_in_list(list, program->name, found, sizeof(found)))
+		return fault_set(fault,
+				 "--bcast: srun copied the program %s of the host where it was started, but the jail "
+				 "has its own, %s; leave --bcast "
+				 "(SLURM_BCAST) out to run that, or write the path of the program to copy",
 				 program->name, found);
 	if (stat(path, &st) == 0 && program->copy.st_ino && is_same_file(&st, &program->copy))
 		return 0;
-	return fault_set(fault, "--bcast: the program was copied to %s on the node, where the jail has %s; write --bcast=FILE with a file below a directory "
-				"that the node and the jail share, or leave --bcast out",
+	return fault_set(fault,
+			 "--bcast: the program was copied to %s on the node, where the jail has %s; write --bcast=FILE "
+			 "with a file below a directory "
+			 "that the node and the jail share, or leave --bcast out",
 			 path, stat(path, &st) == 0 ? "another file" : "none");
 }
 
@@ -148,9 +162,11 @@ int program_correct(const struct program *program, spank_t sp, const char *node,
 		return 0;
 	if (program->copied)
 		return check_copy(program, sp, path, fault);
-	/* The array is Slurm's own: it takes a name without a slash for one to look up, after this hook (exec_task in its task.c). */
+	/* The array is Slurm's own: it takes a name without a slash for one to look up, after this hook (exec_task in
+	 * its task.c). */
 	whole = strlen(argv[0]);
-	if (length && whole > length && argv[0][whole - length - 1] == '/' && strcmp(argv[0] + whole - length, program->name) == 0)
+	if (length && whole > length && argv[0][whole - length - 1] == '/' &&
+	    strcmp(argv[0] + whole - length, program->name) == 0)
 		argv[0] += whole - length;
 	return 0;
 }

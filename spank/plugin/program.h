@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * program.h: programs that srun has looked up on the host where it was started, before any plugin is called (_opt_args in its opt.c): with
- * --bcast, which copies the program to the nodes, and with test_exec in LaunchParameters or SLURM_TEST_EXEC. A jail may have another
- * program of that name. Without them Slurm looks for it in the jail, by PATH.
+ * program.h: programs that srun has looked up on the host where it was started, before any plugin is called (_opt_args
+ * in its opt.c): with
+ * --bcast, which copies the program to the nodes, and with test_exec in LaunchParameters or SLURM_TEST_EXEC. A jail may
+ * have another program of that name. Without them Slurm looks for it in the jail, by PATH.
  */
 #ifndef GOJAIL_PROGRAM_H
 #define GOJAIL_PROGRAM_H
@@ -27,8 +28,9 @@ void program_pass_on(void);
 void program_read(struct program *program, spank_t sp, const char *node);
 
 /*
- * In the task, as the user in the jail: lets Slurm look in the jail for a program that only test_exec has looked up. Returns 0, or -1 with a
- * fault, where the copy by --bcast is not the file at its path in the jail, or the jail has a program of that name.
+ * In the task, as the user in the jail: lets Slurm look in the jail for a program that only test_exec has looked up.
+ * Returns 0, or -1 with a fault, where the copy by --bcast is not the file at its path in the jail, or the jail has a
+ * program of that name.
  */
 int program_correct(const struct program *program, spank_t sp, const char *node, struct fault *fault);
 

@@ -31,10 +31,7 @@ static inline slurm_step_id_t name_job(uint32_t job)
 	return name;
 }
 #else
-static inline uint32_t name_job(uint32_t job)
-{
-	return job;
-}
+static inline uint32_t name_job(uint32_t job) { return job; }
 #endif
 
 /* A job's number in a job_desc_msg_t. */

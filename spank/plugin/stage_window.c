@@ -18,29 +18,30 @@
 static int enter(int mnt)
 {
 	/*
-	 * setns(2) refuses CLONE_NEWNS to a thread that shares its root and cwd. Threads that the caller makes later share them
-	 * again, hence each time.
+	 * setns(2) refuses CLONE_NEWNS to a thread that shares its root and cwd. Threads that the caller makes later
+	 * share them again, hence each time.
 	 */
 	return unshare(CLONE_FS) < 0 || setns(mnt, CLONE_NEWNS) < 0 ? -1 : 0;
 }
 
 /*
- * Reports whether a directory is the thread's root: the same directory of the same mount. The subvolumes of a btrfs differ in the
- * device alone.
+ * Reports whether a directory is the thread's root: the same directory of the same mount. The subvolumes of a btrfs
+ * differ in the device alone.
  */
 static bool is_root(int dir)
 {
 	struct statx there = {0}, root = {0};
 
 	return statx(dir, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &there) == 0 &&
-	       statx(AT_FDCWD, "/", 0, STATX_INO | STATX_MNT_ID, &root) == 0 && (there.stx_mask & root.stx_mask & STATX_MNT_ID) &&
-	       there.stx_mnt_id == root.stx_mnt_id && there.stx_ino == root.stx_ino &&
-	       there.stx_dev_major == root.stx_dev_major && there.stx_dev_minor == root.stx_dev_minor;
+	       statx(AT_FDCWD, "/", 0, STATX_INO | STATX_MNT_ID, &root) == 0 &&
+	       (there.stx_mask & root.stx_mask & STATX_MNT_ID) && there.stx_mnt_id == root.stx_mnt_id &&
+	       there.stx_ino == root.stx_ino && there.stx_dev_major == root.stx_dev_major &&
+	       there.stx_dev_minor == root.stx_dev_minor;
 }
 
 /*
- * Opens the thread's mount namespace. setns(2) goes to the root of a namespace, which is not the thread's in a chroot, and the
- * stage would be made from it. Returns 0, or -1 with a fault.
+ * Opens the thread's mount namespace. setns(2) goes to the root of a namespace, which is not the thread's in a chroot,
+ * and the stage would be made from it. Returns 0, or -1 with a fault.
  */
 static int find_home(struct stage_window *window, struct fault *fault)
 {
@@ -56,7 +57,8 @@ static int find_home(struct stage_window *window, struct fault *fault)
 		slurm_error("gojail: cannot return to the chroot of slurmd: %s", strerror(errno));
 		_exit(1);
 	}
-	return fault_set(fault, "slurmd is in a chroot, where there are no jails; ask your administrator to start it without chroot(8)");
+	return fault_set(fault, "slurmd is in a chroot, where there are no jails; ask your administrator to start it "
+				"without chroot(8)");
 }
 
 int stage_window_open(struct stage_window *window, int stage, struct fault *fault)

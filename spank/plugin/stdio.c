@@ -38,8 +38,9 @@ static bool is_standard(dev_t device)
 /* Reports whether a file is on a file system that describes the node, or changes it. */
 static bool is_of_kernel(int fd)
 {
-	static const long kernels[] = {PROC_SUPER_MAGIC, NSFS_MAGIC, SYSFS_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
-				       DEBUGFS_MAGIC, TRACEFS_MAGIC, SECURITYFS_MAGIC, BPF_FS_MAGIC};
+	static const long kernels[] = {PROC_SUPER_MAGIC,   NSFS_MAGIC,          SYSFS_MAGIC,
+				       CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC,
+				       TRACEFS_MAGIC,      SECURITYFS_MAGIC,    BPF_FS_MAGIC};
 	struct statfs fs;
 
 	if (fstatfs(fd, &fs) < 0)
@@ -73,8 +74,8 @@ static void parse_data(const char *rest, struct mount *mount)
 }
 
 /*
- * Parses a line of proc_pid_mountinfo(5). A blank within a field, as a user can have it in a path, is escaped there. Reports whether it is of
- * the mount that has that id.
+ * Parses a line of proc_pid_mountinfo(5). A blank within a field, as a user can have it in a path, is escaped there.
+ * Reports whether it is of the mount that has that id.
  */
 static bool parse_mount(char *line, uint64_t id, struct mount *mount)
 {
@@ -89,7 +90,8 @@ static bool parse_mount(char *line, uint64_t id, struct mount *mount)
 	return true;
 }
 
-/* Finds a mount by its id in an open mountinfo, and reports whether it is there. Other tasks read the same open file, hence pread(2). */
+/* Finds a mount by its id in an open mountinfo, and reports whether it is there. Other tasks read the same open file,
+ * hence pread(2). */
 static bool find_mount(int table, uint64_t id, struct mount *mount)
 {
 	static char text[65536];
@@ -116,9 +118,7 @@ static bool find_mount(int table, uint64_t id, struct mount *mount)
 #define DEPTH_MAX 128 /* of mounts on mounts: of marks, 7000 bytes of links take 64 at most */
 
 /* Where a file lies: on the jail's data or the job's own, on the node, or in another mount namespace. */
-enum place { OF_JOB,
-	     OF_NODE,
-	     OF_OTHERS };
+enum place { OF_JOB, OF_NODE, OF_OTHERS };
 
 /* Adds the links of a mark to those of the marks on it. Reports whether the mark lies on another one. */
 static bool add_links(const struct mount *mark, char *links)
@@ -131,8 +131,8 @@ static bool add_links(const struct mount *mark, char *links)
 }
 
 /*
- * Finds where a mount lies, upwards from it to a mark or to the root of the stage, whose parent the table does not have. Writes the links of
- * the marks of data.
+ * Finds where a mount lies, upwards from it to a mark or to the root of the stage, whose parent the table does not
+ * have. Writes the links of the marks of data.
  */
 static enum place locate_mount(int table, uint64_t id, char *links)
 {
@@ -165,9 +165,9 @@ static enum place locate_file(int stage, int fd, char *links)
 }
 
 /*
- * Reports whether the user can do no more with the descriptor than with the same file at the same path of the jail with that root, where it
- * may be mounted read-only: a file of /proc/self/fd can be opened again for writing. A path that the jail's owner makes up leads to
- * another file.
+ * Reports whether the user can do no more with the descriptor than with the same file at the same path of the jail with
+ * that root, where it may be mounted read-only: a file of /proc/self/fd can be opened again for writing. A path that
+ * the jail's owner makes up leads to another file.
  */
 static bool is_shown(int fd, const struct stat *st, int root, const char *path)
 {
@@ -183,24 +183,24 @@ static bool is_shown(int fd, const struct stat *st, int root, const char *path)
 	return true;
 }
 
-/* Reports whether a file is on an overlay, where it has other numbers than in its layers, and others again in a second mount of these. */
-static bool is_on_overlay(int fd)
-{
-	return is_on(fd, OVERLAYFS_SUPER_MAGIC);
-}
+/* Reports whether a file is on an overlay, where it has other numbers than in its layers, and others again in a second
+ * mount of these. */
+static bool is_on_overlay(int fd) { return is_on(fd, OVERLAYFS_SUPER_MAGIC); }
 
-/* Reports whether a path of the jail with that root leads to another file, or to none. Not where that cannot be told. */
+/* Reports whether a path of the jail with that root leads to another file, or to none. Not where that cannot be told.
+ */
 static bool leads_elsewhere(int root, const char *path, const struct stat *st)
 {
 	scoped_fd at = open_in_root(root, path, 0);
 	struct stat there;
 
-	return at < 0 ? errno == ENOENT || errno == ENOTDIR || errno == ELOOP : fstat(at, &there) == 0 && !is_same_file(&there, st);
+	return at < 0 ? errno == ENOENT || errno == ENOTDIR || errno == ELOOP :
+			fstat(at, &there) == 0 && !is_same_file(&there, st);
 }
 
 /*
- * Reports the same of a path without symbolic links, and of the paths through each link by which Slurm may have come to it: such a link leads
- * where it did when the stage was planned, and may have been exchanged in the jail.
+ * Reports the same of a path without symbolic links, and of the paths through each link by which Slurm may have come to
+ * it: such a link leads where it did when the stage was planned, and may have been exchanged in the jail.
  */
 static bool any_leads_elsewhere(int root, const char *path, const char *links, const struct stat *st)
 {
@@ -225,24 +225,28 @@ static bool any_leads_elsewhere(int root, const char *path, const char *links, c
 }
 
 /*
- * Reports whether the jail with that root has another file than the descriptor's at its path, or none: Slurm opened it below a mount of the
- * jail, or in a directory that has another name there by now, or through a link that leads elsewhere by now. Not where that cannot be told,
- * as for a user who may not search a directory there (--jail-root=range), and for an overlay.
+ * Reports whether the jail with that root has another file than the descriptor's at its path, or none: Slurm opened it
+ * below a mount of the jail, or in a directory that has another name there by now, or through a link that leads
+ * elsewhere by now. Not where that cannot be told, as for a user who may not search a directory there
+ * (--jail-root=range), and for an overlay.
  */
 static bool is_elsewhere(int fd, const struct stat *st, int root, const char *links)
 {
 	char path[PATH_MAX];
 	struct stat now;
 
-	for (int tries = 0; tries < 3; tries++) { /* another task may rename the file meanwhile, which changes its path, or remove it */
+	for (int tries = 0; tries < 3;
+	     tries++) { /* another task may rename the file meanwhile, which changes its path, or remove it */
 		read_path(fd, path, sizeof(path));
-		if (path[0] != '/' || (fstat(fd, &now) == 0 && now.st_nlink == 0) || !any_leads_elsewhere(root, path, links, st))
+		if (path[0] != '/' || (fstat(fd, &now) == 0 && now.st_nlink == 0) ||
+		    !any_leads_elsewhere(root, path, links, st))
 			return false;
 	}
 	return !is_on_overlay(root) && !is_on_overlay(fd);
 }
 
-/* Checks the file, or the FIFO with a path, that a descriptor was opened from; root is the jail's. Returns 0, or -1 with a fault. */
+/* Checks the file, or the FIFO with a path, that a descriptor was opened from; root is the jail's. Returns 0, or -1
+ * with a fault. */
 static int check_file(int stage, int root, int fd, const struct stat *st, const char *option, struct fault *fault)
 {
 	char path[PATH_MAX], links[LINKS_MAX] = "";
@@ -257,15 +261,20 @@ static int check_file(int stage, int root, int fd, const struct stat *st, const 
 		return 0;
 	make_printable(path);
 	if (place == OF_JOB)
-		return fault_set(fault, "%s: the job sees another file than Slurm at %.512s, or none: something is mounted there in the jail alone, or a "
-					"directory or link was exchanged; name a file elsewhere, or ask your administrator to run: gojail reload",
+		return fault_set(fault,
+				 "%s: the job sees another file than Slurm at %.512s, or none: something is mounted "
+				 "there in the jail alone, or a "
+				 "directory or link was exchanged; name a file elsewhere, or ask your administrator to "
+				 "run: gojail reload",
 				 option, path);
 	if (place == OF_NODE)
-		return fault_set(fault, "%s: the jail does not show %.512s, which is the node's; "
-					"name a file in your home, in another data directory of the jail or in /tmp",
+		return fault_set(fault,
+				 "%s: the jail does not show %.512s, which is the node's; "
+				 "name a file in your home, in another data directory of the jail or in /tmp",
 				 option, path[0] ? path : "its file");
-	return fault_set(fault, "%s: its path leads through a process, out of what the job sees; "
-				"name a file in your home, in another data directory of the jail or in /tmp",
+	return fault_set(fault,
+			 "%s: its path leads through a process, out of what the job sees; "
+			 "name a file in your home, in another data directory of the jail or in /tmp",
 			 option);
 }
 
@@ -298,7 +307,8 @@ int stdio_check(int stage, int root, struct fault *fault)
 		if (fstat(fd, &st) < 0) {
 			if (errno == EBADF)
 				continue; /* closed */
-			return fault_set(fault, "%s: cannot read the status of its file: %s", options[fd], strerror(errno));
+			return fault_set(fault, "%s: cannot read the status of its file: %s", options[fd],
+					 strerror(errno));
 		}
 		if (S_ISDIR(st.st_mode))
 			kind = "a directory";
@@ -307,7 +317,8 @@ int stdio_check(int stage, int root, struct fault *fault)
 		else if (S_ISREG(st.st_mode) && is_of_kernel(fd))
 			kind = "a file of the kernel's";
 		if (kind)
-			return fault_set(fault, "%s: %s of the node is not allowed in a jail; name a file", options[fd], kind);
+			return fault_set(fault, "%s: %s of the node is not allowed in a jail; name a file", options[fd],
+					 kind);
 		if (is_with_path(fd, &st, &pipes) && check_file(stage, root, fd, &st, options[fd], fault) < 0)
 			return -1;
 	}
@@ -315,17 +326,20 @@ int stdio_check(int stage, int root, struct fault *fault)
 }
 
 /*
- * Reports whether Slurm may have opened a descriptor of slurmstepd for the user: for writing only (io_get_file_flags in Slurm's io.c), and a
- * file that is the user's or that the user can write to. slurmstepd's own log, for example, is neither, unless the user is root.
+ * Reports whether Slurm may have opened a descriptor of slurmstepd for the user: for writing only (io_get_file_flags in
+ * Slurm's io.c), and a file that is the user's or that the user can write to. slurmstepd's own log, for example, is
+ * neither, unless the user is root.
  */
 static bool is_users_output(int fd, uid_t user, struct stat *st)
 {
-	return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY && fstat(fd, st) == 0 && (st->st_uid == user || k_may_access(fd, W_OK));
+	return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY && fstat(fd, st) == 0 &&
+	       (st->st_uid == user || k_may_access(fd, W_OK));
 }
 
 /*
- * Checks one of slurmstepd's own descriptors, wherever its file lies: other threads of slurmstepd are not in the stage, and a path leads
- * through them to the node (/proc/self/task/TID/root). checked is the file, if it may be the user's. Returns 0, or -1 with a fault.
+ * Checks one of slurmstepd's own descriptors, wherever its file lies: other threads of slurmstepd are not in the stage,
+ * and a path leads through them to the node (/proc/self/task/TID/root). checked is the file, if it may be the user's.
+ * Returns 0, or -1 with a fault.
  */
 static int check_own(int stage, int root, int fd, uid_t user, dev_t *pipes, struct stat *checked, struct fault *fault)
 {
@@ -336,7 +350,8 @@ static int check_own(int stage, int root, int fd, uid_t user, dev_t *pipes, stru
 	if (!is_users_output(fd, user, &st))
 		return 0;
 	*checked = st;
-	/* In a job of root's the log of slurmstepd may be the user's, too; root needs no way through another thread to the node. */
+	/* In a job of root's the log of slurmstepd may be the user's, too; root needs no way through another thread to
+	 * the node. */
 	if (user == 0 && is_with_path(fd, &st, pipes) && locate_file(stage, fd, links) == OF_OTHERS)
 		return 0;
 	if (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && !is_standard(st.st_rdev)))
@@ -345,8 +360,9 @@ static int check_own(int stage, int root, int fd, uid_t user, dev_t *pipes, stru
 }
 
 /*
- * Checks one of slurmstepd's own descriptors, and again if it is refused but is another file by then: another thread may have closed it, and opened
- * another one with that number, between two calls. The same file is not checked again. Returns 0, or -1 with a fault.
+ * Checks one of slurmstepd's own descriptors, and again if it is refused but is another file by then: another thread
+ * may have closed it, and opened another one with that number, between two calls. The same file is not checked again.
+ * Returns 0, or -1 with a fault.
  */
 static int check_number(int stage, int root, int fd, uid_t user, dev_t *pipes, struct fault *fault)
 {

@@ -36,12 +36,10 @@ struct step *step_current(void)
 	return &step;
 }
 
-bool step_is_jailed(const struct step *step)
-{
-	return step->sandbox.mnt >= 0 && !step->fault.text[0];
-}
+bool step_is_jailed(const struct step *step) { return step->sandbox.mnt >= 0 && !step->fault.text[0]; }
 
-/* Reads the directory of the batch script, which is shown in the jail, where Slurm executes it. Returns 0, or -1 with a fault. */
+/* Reads the directory of the batch script, which is shown in the jail, where Slurm executes it. Returns 0, or -1 with a
+ * fault. */
 static int find_script(spank_t sp, struct sandbox_spec *spec, struct fault *fault)
 {
 	char **argv = NULL, *slash;
@@ -72,8 +70,8 @@ static int read_spec(spank_t sp, uint32_t id, struct sandbox_spec *spec, struct 
 }
 
 /*
- * Reads a list from the step's environment; "" where Slurm sets none. One that cannot be read whole is a fault, never read in
- * part.
+ * Reads a list from the step's environment; "" where Slurm sets none. One that cannot be read whole is a fault, never
+ * read in part.
  */
 static int read_list(spank_t sp, const char *name, char *list, size_t size, struct fault *fault)
 {
@@ -88,8 +86,8 @@ static int read_list(spank_t sp, const char *name, char *list, size_t size, stru
 }
 
 /*
- * Reads which GPUs and NICs Slurm gave the job. Its plugins set or remove one of the two variables in each step; the other is the
- * user's (gres_common.c). Whether there are such plugins at all, Go knows. Returns 0, or -1 with a fault.
+ * Reads which GPUs and NICs Slurm gave the job. Its plugins set or remove one of the two variables in each step; the
+ * other is the user's (gres_common.c). Whether there are such plugins at all, Go knows. Returns 0, or -1 with a fault.
  */
 static int find_gres(spank_t sp, uint32_t id, struct sandbox_spec *spec, struct fault *fault)
 {
@@ -99,7 +97,8 @@ static int find_gres(spank_t sp, uint32_t id, struct sandbox_spec *spec, struct 
 	spec->gpus = gpus;
 	spec->nics = nics;
 	return read_list(sp, whole ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS", gpus, sizeof(gpus), fault) < 0 ||
-			       read_list(sp, whole ? "SLURM_JOB_NICS" : "SLURM_STEP_NICS", nics, sizeof(nics), fault) < 0 ?
+			       read_list(sp, whole ? "SLURM_JOB_NICS" : "SLURM_STEP_NICS", nics, sizeof(nics), fault) <
+				       0 ?
 		       -1 :
 		       0;
 }
@@ -115,9 +114,9 @@ static int complete_options(spank_t sp, const struct site *site, struct step_opt
 #define FAULT_PATIENCE_MS 2000
 
 /*
- * Enters the stage without the jail, so that the message about a fault reaches the user's own file. The stage of the zygote, of which those of
- * all jobs are made, is copied first: later plugins may mount where they are. Not where the storage may be silent: Slurm
- * would hang in opening that file, and cannot be killed then.
+ * Enters the stage without the jail, so that the message about a fault reaches the user's own file. The stage of the
+ * zygote, of which those of all jobs are made, is copied first: later plugins may mount where they are. Not where the
+ * storage may be silent: Slurm would hang in opening that file, and cannot be killed then.
  */
 static void enter_stage_for_fault(struct step *step, const struct jail *jail, const struct sandbox_spec *spec)
 {
@@ -138,33 +137,37 @@ static void enter_stage_for_fault(struct step *step, const struct jail *jail, co
 		scoped_fd process = record_open_pidfd(&zygote);
 		step->sandbox.stage = record_get_fd(&zygote, process, GOJAIL_STAGE_FD);
 	}
-	if (step->sandbox.stage >= 0 && stage_window_open(&step->window, step->sandbox.stage, &ignored) == 0 && shared &&
-	    unshare(CLONE_NEWNS) < 0)
+	if (step->sandbox.stage >= 0 && stage_window_open(&step->window, step->sandbox.stage, &ignored) == 0 &&
+	    shared && unshare(CLONE_NEWNS) < 0)
 		stage_window_leave(&step->window, &ignored);
 }
 
 /* Opens the sandbox, prepares all that is the step's own in it, and enters the stage. Returns 0, or -1 with a fault. */
-static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct site *site, const struct jail *jail, const struct sandbox_spec *spec)
+static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct site *site, const struct jail *jail,
+			const struct sandbox_spec *spec)
 {
 	struct sandbox *sandbox = &step->sandbox;
 	struct fault *fault = &step->fault;
 	const char *name;
 
 	if (id <= SLURM_MAX_NORMAL_STEP_ID) {
-		snprintf(step->shares[0].path, sizeof(step->shares[0].path), "%s/pmix.%s.%u", jail->spool, spec->job, (unsigned)id);
+		snprintf(step->shares[0].path, sizeof(step->shares[0].path), "%s/pmix.%s.%u", jail->spool, spec->job,
+			 (unsigned)id);
 		pmix_name(&step->pmix, spec->user.uid, spec->job, id);
 	}
 	step->own_cgroups = jail->cgroup;
 	if (oci_is_step(jail->spool, spec->job, id))
-		return fault_set(fault, "--container and --jail cannot be combined: the bundle of the container is the node's; "
-					"give --jail=none with --container");
+		return fault_set(
+			fault, "--container and --jail cannot be combined: the bundle of the container is the node's; "
+			       "give --jail=none with --container");
 	if (confine_read(&step->confine, &step->node, jail, fault) < 0)
 		return -1;
 	step->reason = GOJAIL_REASON_SANDBOX;
 	if (sandbox_open(sandbox, &step->node, site, jail, spec, fault) < 0)
 		return -1;
 	if (spec->script[0])
-		step->spool = open_own_parent(sandbox->root, spec->script, &name); /* for the end of the step, when the storage may be silent */
+		step->spool = open_own_parent(sandbox->root, spec->script,
+					      &name); /* for the end of the step, when the storage may be silent */
 	if (sandbox->made)
 		event_entered(step, sp, id, jail->name);
 	step->reason = GOJAIL_REASON_STEP;
@@ -181,8 +184,8 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 }
 
 /* Completes what the step asks for from its options, its jail and Slurm. Returns 0, or -1 with a fault. */
-static int complete_spec(struct step *step, spank_t sp, uint32_t id, const struct site *site, struct step_options *options, struct jail *jail,
-			 struct sandbox_spec *spec)
+static int complete_spec(struct step *step, spank_t sp, uint32_t id, const struct site *site,
+			 struct step_options *options, struct jail *jail, struct sandbox_spec *spec)
 {
 	struct fault *fault = &step->fault;
 

@@ -21,18 +21,20 @@
 
 /* What is written in each task comes first, apart from the buffers: the first write to a page is a fault. */
 struct step {
-	bool begun;                       /* the descriptors have their values */
-	bool asked;                       /* slurm_spank_init_post_opt was called */
-	bool opened;                      /* slurm_spank_user_init was: Slurm has opened the step's files */
-	bool entered;                     /* slurm_spank_task_init_privileged was, in this task */
-	bool untold;                      /* the user is still to be told why the step is refused */
-	bool external;                    /* a step without tasks, which no jail is for */
-	bool own_cgroups;                 /* the jail shows the job's cgroups */
-	uint32_t forked, ended;           /* tasks */
-	uint32_t node_number;             /* of this node, among those of the step */
-	int stage_mounts;                 /* /proc mountinfo of the stage, kept open so that each task can check its stdin, stdout and stderr (stdio.h), or -1 */
-	int spool;                        /* O_PATH: the tmpfs of the jail in which the batch script, or the PMIx server's directory, is shown; or -1 */
-	int tmp;                          /* O_PATH: /tmp of the jail, where there is a PMIx server; or -1 */
+	bool begun;             /* the descriptors have their values */
+	bool asked;             /* slurm_spank_init_post_opt was called */
+	bool opened;            /* slurm_spank_user_init was: Slurm has opened the step's files */
+	bool entered;           /* slurm_spank_task_init_privileged was, in this task */
+	bool untold;            /* the user is still to be told why the step is refused */
+	bool external;          /* a step without tasks, which no jail is for */
+	bool own_cgroups;       /* the jail shows the job's cgroups */
+	uint32_t forked, ended; /* tasks */
+	uint32_t node_number;   /* of this node, among those of the step */
+	int stage_mounts; /* /proc mountinfo of the stage, kept open so that each task can check its stdin, stdout and
+			     stderr (stdio.h), or -1 */
+	int spool; /* O_PATH: the tmpfs of the jail in which the batch script, or the PMIx server's directory, is shown;
+		      or -1 */
+	int tmp;   /* O_PATH: /tmp of the jail, where there is a PMIx server; or -1 */
 	int reason;                       /* GOJAIL_REASON_... of a fault that is met now */
 	int64_t took_us;                  /* of step_prepare */
 	struct gojail_launches *launches; /* counters of the jail, or NULL */
@@ -47,8 +49,9 @@ struct step {
 	struct program program;
 	struct confine confine;
 	struct pmix pmix;
-	struct shared shares[1 + CGROUPS_MAX]; /* the directory of the step's PMIx server, if it has one; the job's cgroups */
-	int ncgroups;                          /* of the job, in shares + 1, until its memory is noted */
+	struct shared
+		shares[1 + CGROUPS_MAX]; /* the directory of the step's PMIx server, if it has one; the job's cgroups */
+	int ncgroups;                    /* of the job, in shares + 1, until its memory is noted */
 };
 
 /* Returns the step of this process: slurmstepd has one. */

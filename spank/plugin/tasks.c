@@ -28,8 +28,8 @@ static void open_parents(struct step *step)
 }
 
 /*
- * Shows the step's PMIx directory and the job's cgroups in the jail. Slurm's mpi/pmix has created its directory by now (lib_tmpdir
- * in its pmixp_info.c), and its clients look for it at that path.
+ * Shows the step's PMIx directory and the job's cgroups in the jail. Slurm's mpi/pmix has created its directory by now
+ * (lib_tmpdir in its pmixp_info.c), and its clients look for it at that path.
  */
 static void share_with_jail(struct step *step)
 {
@@ -47,8 +47,9 @@ static void share_with_jail(struct step *step)
 }
 
 /*
- * Opens the mounts of the namespace that this process is in, for the tasks. In the last hook in the stage: another plugin may have copied it
- * since init_post_opt, which gives all mounts other ids. Returns a descriptor, or -1 with a fault.
+ * Opens the mounts of the namespace that this process is in, for the tasks. In the last hook in the stage: another
+ * plugin may have copied it since init_post_opt, which gives all mounts other ids. Returns a descriptor, or -1 with a
+ * fault.
  */
 static int open_mounts(struct fault *fault)
 {
@@ -58,8 +59,8 @@ static int open_mounts(struct fault *fault)
 }
 
 /*
- * Checks what Slurm has opened for the user in the stage and keeps, which a batch step has nothing of. A process that is not slurmstepd has a
- * copy of its descriptors.
+ * Checks what Slurm has opened for the user in the stage and keeps, which a batch step has nothing of. A process that
+ * is not slurmstepd has a copy of its descriptors.
  */
 static void check_stage_files(struct step *step)
 {
@@ -96,9 +97,10 @@ static void leave_stage(struct step *step)
 }
 
 /*
- * Puts what is forked from now on into the job's PID namespace. After the tasks Slurm forks task epilogs, for which it calls no
- * hook, in the node's namespaces and with all rights of root. The epilog of a step with a fault, whose tasks do not run, would be
- * a program of the user's on the node. Tasks of root look like epilogs. Returns 0, or -1 with a fault.
+ * Puts what is forked from now on into the job's PID namespace. After the tasks Slurm forks task epilogs, for which it
+ * calls no hook, in the node's namespaces and with all rights of root. The epilog of a step with a fault, whose tasks
+ * do not run, would be a program of the user's on the node. Tasks of root look like epilogs. Returns 0, or -1 with a
+ * fault.
  */
 static int begin_forks(struct step *step, bool tasks_of_root)
 {
@@ -120,11 +122,13 @@ void tasks_prepare(struct step *step, spank_t sp)
 		leave_stage(step);
 	if (step_is_jailed(step))
 		x11_read(&step->x11, sp);
-	/* The last thing before the tasks are forked. An earlier plugin may see to it that task_post_fork is not called. */
+	/* The last thing before the tasks are forked. An earlier plugin may see to it that task_post_fork is not
+	 * called. */
 	begin_forks(step, geteuid() == 0); /* the tasks are root's, or leave_stage could not become the user again */
 }
 
-/* Checks that Slurm forked the task while what tasks_prepare has begun was in force, and that nothing has been undone since. */
+/* Checks that Slurm forked the task while what tasks_prepare has begun was in force, and that nothing has been undone
+ * since. */
 static void check_fork(struct step *step)
 {
 	if (is_in_pid_namespace(&step->sandbox) && forks_are_in_domain())
@@ -132,8 +136,9 @@ static void check_fork(struct step *step)
 	if (fcntl(step->sandbox.mnt, F_GETFD) < 0)
 		fault_set(&step->fault, NODE_CLOSED);
 	else if (access("/proc/self/ns", F_OK) < 0)
-		fault_set(&step->fault, "an earlier plugin of plugstack.conf has changed the root directory, or unmounted /proc; "
-					"ask your administrator to write its line after gojail's");
+		fault_set(&step->fault,
+			  "an earlier plugin of plugstack.conf has changed the root directory, or unmounted /proc; "
+			  "ask your administrator to write its line after gojail's");
 	else
 		fault_set(&step->fault, NODE_UNASKED);
 }
@@ -147,7 +152,8 @@ void task_enter(struct step *step)
 	if (step_is_jailed(step))
 		check_fork(step);
 	if (step_is_jailed(step) && step->stage_mounts < 0)
-		step->stage_mounts = open_mounts(fault); /* slurmstepd has not left the stage: see stage_window_is_elsewhere */
+		step->stage_mounts =
+			open_mounts(fault); /* slurmstepd has not left the stage: see stage_window_is_elsewhere */
 	/* A task that is to be root there gives up the powers of a root there, too: in task_finish. */
 	if (step_is_jailed(step) && enter_sandbox(&step->sandbox, fault) == 0)
 		(step->sandbox.user < 0 ? confine_apply : confine_begin)(&step->confine, fault);
@@ -167,7 +173,8 @@ void task_finish(struct step *step, spank_t sp)
 			confine_finish(&step->confine, &step->fault);
 		}
 	}
-	/* As the one who executes it: with --jail-root=range the user may not search the user's own directories in the jail. */
+	/* As the one who executes it: with --jail-root=range the user may not search the user's own directories in the
+	 * jail. */
 	if (step_is_jailed(step))
 		program_correct(&step->program, sp, step->node.name, &step->fault);
 	if (step_is_jailed(step))
@@ -187,9 +194,11 @@ int tasks_forked(struct step *step, spank_t sp)
 	if (!step_is_jailed(step) || stage_window_is_elsewhere(&step->window) ||
 	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || step->forked < tasks)
 		return 0;
-	/* Not the jail: what Slurm reads of its tasks meanwhile is the node's /proc and /sys, and none that a user has put there. */
+	/* Not the jail: what Slurm reads of its tasks meanwhile is the node's /proc and /sys, and none that a user has
+	 * put there. */
 	if (EPILOG_IS_LOOKED_FOR && stage_window_open(&step->window, step->sandbox.stage, &late) < 0)
-		/* A failure here would drain the node. Slurm looks for them on the node then, and they run in the jail or nowhere. */
+		/* A failure here would drain the node. Slurm looks for them on the node then, and they run in the jail
+		 * or nowhere. */
 		slurm_error("gojail: %s", late.text);
 	return 0;
 }
@@ -225,8 +234,8 @@ void tasks_end(struct step *step)
 	else if (!step->opened && step_is_jailed(step))
 		explain_files(step);
 	/*
-	 * The storage of the jail may be silent by now: nothing is looked up from its root. Where user_init was called in another process, this one has
-	 * no descriptor of what it has shown.
+	 * The storage of the jail may be silent by now: nothing is looked up from its root. Where user_init was called
+	 * in another process, this one has no descriptor of what it has shown.
 	 */
 	if (step->shares[0].done && step->spool < 0)
 		open_parents(step);

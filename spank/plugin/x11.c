@@ -18,7 +18,8 @@
 /* Reports whether Slurm made the file. Without --x11, XAUTHORITY is the user's: no other path is opened. */
 static bool is_of_slurm(const char *path)
 {
-	return strlen(path) == sizeof(TEMPLATE) - 1 && strncmp(path, TEMPLATE, FIXED) == 0 && !strchr(path + FIXED, '/');
+	return strlen(path) == sizeof(TEMPLATE) - 1 && strncmp(path, TEMPLATE, FIXED) == 0 &&
+	       !strchr(path + FIXED, '/');
 }
 
 void x11_read(struct x11 *x11, spank_t sp)
@@ -51,7 +52,7 @@ void x11_write(const struct x11 *x11)
 	scoped_fd fd = open(own, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd >= 0 && write(fd, x11->cookies, x11->length) == (ssize_t)x11->length && rename(own, x11->path) == 0)
 		return;
-	slurm_error("gojail: --x11: cannot write %s in the jail: %s; the X server will refuse X11 programs",
-		    x11->path, strerror(errno));
+	slurm_error("gojail: --x11: cannot write %s in the jail: %s; the X server will refuse X11 programs", x11->path,
+		    strerror(errno));
 	unlink(own);
 }

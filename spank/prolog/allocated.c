@@ -48,7 +48,8 @@ static int find_node(struct node *node, const char *plugin, char *arguments)
 	return node_find(node, argc, argv, &ignored) < 0 || node_check_state(node, &ignored) < 0 ? -1 : 0;
 }
 
-/* Returns when the job began, as slurmd says from 23.02 on; before, the present time: slurmd runs the Prolog before the job's first step. */
+/* Returns when the job began, as slurmd says from 23.02 on; before, the present time: slurmd runs the Prolog before the
+ * job's first step. */
 static int64_t find_begin(void)
 {
 	const char *begin = getenv("SLURM_JOB_START_TIME");
@@ -67,7 +68,8 @@ static void end_earlier(const struct node *node, const char *job, uid_t uid)
 		return;
 	close(dir);
 	if (earlier_end(node, job, uid, find_begin(), clock_ms() + GOJAIL_DEFAULT_DEADLINE_MS, &fault) < 0)
-		fprintf(stderr, "gojail: what an earlier job %s left on this node is not removed: %s\n", job, fault.text);
+		fprintf(stderr, "gojail: what an earlier job %s left on this node is not removed: %s\n", job,
+			fault.text);
 }
 
 /* Writes what the job asks for. Returns 0 or -1. */
@@ -75,7 +77,8 @@ static int write_note(const struct node *node, const char *job, struct allocatio
 {
 	struct step_options *options = &allocation->options;
 
-	return read_id("SLURM_JOB_GID", &allocation->gid) && read_text("SPANK_" OPTIONS_ENV_JAIL, options->jail, sizeof(options->jail)) &&
+	return read_id("SLURM_JOB_GID", &allocation->gid) &&
+			       read_text("SPANK_" OPTIONS_ENV_JAIL, options->jail, sizeof(options->jail)) &&
 			       read_text("SPANK_" OPTIONS_ENV_NET, options->net, sizeof(options->net)) &&
 			       read_text("SPANK_" OPTIONS_ENV_ROOT, options->root, sizeof(options->root)) &&
 			       read_text("SPANK_" OPTIONS_ENV_MOUNT, options->mounts, sizeof(options->mounts)) &&
@@ -86,7 +89,8 @@ static int write_note(const struct node *node, const char *job, struct allocatio
 
 void allocated_begin(const char *plugin, char *arguments, bool write)
 {
-	/* From a host without the plugin, or by another program than Slurm's commands: what the job asks for is not known. */
+	/* From a host without the plugin, or by another program than Slurm's commands: what the job asks for is not
+	 * known. */
 	bool wanted = write && getenv("SPANK_" OPTIONS_ENV_JAIL);
 	static struct allocation allocation;
 	static struct node node;
@@ -103,5 +107,6 @@ void allocated_begin(const char *plugin, char *arguments, bool write)
 		}
 	}
 	if (wanted)
-		fputs("gojail: what the job asks for cannot be noted; ssh into it works after its first step\n", stderr);
+		fputs("gojail: what the job asks for cannot be noted; ssh into it works after its first step\n",
+		      stderr);
 }

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prolog-1, a Prolog of slurm.conf(5): fails on a node whose slurmstepd would not load gojail's plugin, so that no job starts there.
+ * prolog-1, a Prolog of slurm.conf(5): fails on a node whose slurmstepd would not load gojail's plugin, so that no job
+ * starts there.
  *
- * Slurm ignores an option of a plugin that a node does not load (_spank_stack_get_remote_options), and a plugin that is not
- * loaded cannot refuse anything: a job would run on the node itself. slurmd fails a job, and drains the node, when a Prolog
- * fails or does not exist; so a node without gojail's package refuses jobs as well. slurmd runs the program for each job, before it starts the
- * job's first slurmstepd: it is written in C and reads two files, to delay the job little.
+ * Slurm ignores an option of a plugin that a node does not load (_spank_stack_get_remote_options), and a plugin that is
+ * not loaded cannot refuse anything: a job would run on the node itself. slurmd fails a job, and drains the node, when
+ * a Prolog fails or does not exist; so a node without gojail's package refuses jobs as well. slurmd runs the program
+ * for each job, before it starts the job's first slurmstepd: it is written in C and reads two files, to delay the job
+ * little.
  *
- * It removes what an earlier job of the same number left (earlier.h), and writes down what the job asked for (allocation.h): the job's user
- * may come by ssh before any step.
+ * It removes what an earlier job of the same number left (earlier.h), and writes down what the job asked for
+ * (allocation.h): the job's user may come by ssh before any step.
  *
- * The variables that begin with SPANK_ are the user's words; the others slurmd sets after these (_build_env in prep_script_slurmd.c).
+ * The variables that begin with SPANK_ are the user's words; the others slurmd sets after these (_build_env in
+ * prep_script_slurmd.c).
  *
- * The number in the program's name increases when a node with an older gojail would not do what a job asks for: slurm.conf
- * names the newest number that all nodes should have.
+ * The number in the program's name increases when a node with an older gojail would not do what a job asks for:
+ * slurm.conf names the newest number that all nodes should have.
  */
 #include "prolog/allocated.h"
 #include "prolog/plugstack.h"
@@ -69,16 +72,19 @@ int main(void)
 	if (stat(plugin, &stack.plugin) < 0)
 		return refuse("%s: %s; install gojail's plugin for this release of Slurm", plugin, strerror(errno));
 	if (!slurm_conf || slurm_conf[0] != '/')
-		return refuse("SLURM_CONF is not an absolute path; slurmd runs this program as Prolog of slurm.conf, and sets it");
+		return refuse("SLURM_CONF is not an absolute path; slurmd runs this program as Prolog of slurm.conf, "
+			      "and sets it");
 	if (find_plugstack(slurm_conf, conf, sizeof(conf), &in_job) < 0)
 		return refuse("cannot read %s, or a file that it includes: %s", slurm_conf, strerror(errno));
 	plugstack_read(&stack, conf);
 	if (stack.required) {
-		/* A Prolog in the extern step is told wrong GPUs on the further nodes of a job, up to 25.05 (_run_prolog_epilog in slurmstepd/mgr.c). */
+		/* A Prolog in the extern step is told wrong GPUs on the further nodes of a job, up to 25.05
+		 * (_run_prolog_epilog in slurmstepd/mgr.c). */
 		allocated_begin(plugin, stack.arguments, !in_job);
 		return EXIT_SUCCESS;
 	}
 	if (stack.reason[0])
 		return refuse("%s; it must have the line: required %s", stack.reason, plugin);
-	return refuse("%s does not name %s, nor does a file that it includes; add the line: required %s", conf, plugin, plugin);
+	return refuse("%s does not name %s, nor does a file that it includes; add the line: required %s", conf, plugin,
+		      plugin);
 }

@@ -44,18 +44,23 @@ static void read_include(struct plugstack *stack, const char *file, const char *
 	globfree(&found);
 }
 
-/* Reads a line "required PATH ARGUMENTS" or "optional PATH ARGUMENTS", and stores whether it loads the plugin, or why not. */
-static void read_plugin(struct plugstack *stack, const char *file, const char *path, const char *arguments, bool required)
+/* Reads a line "required PATH ARGUMENTS" or "optional PATH ARGUMENTS", and stores whether it loads the plugin, or why
+ * not. */
+static void read_plugin(struct plugstack *stack, const char *file, const char *path, const char *arguments,
+			bool required)
 {
 	const char *slash = strrchr(path, '/');
 	struct stat st;
 
-	if (path[0] == '/' && stat(path, &st) == 0 && st.st_dev == stack->plugin.st_dev && st.st_ino == stack->plugin.st_ino) {
+	if (path[0] == '/' && stat(path, &st) == 0 && st.st_dev == stack->plugin.st_dev &&
+	    st.st_ino == stack->plugin.st_ino) {
 		if (required && !stack->required)
 			snprintf(stack->arguments, sizeof(stack->arguments), "%s", arguments);
 		stack->required |= required;
 		if (!required)
-			set_reason(stack, "%s: %s is optional there: Slurm runs jobs without it where it cannot be loaded", file, path);
+			set_reason(stack,
+				   "%s: %s is optional there: Slurm runs jobs without it where it cannot be loaded",
+				   file, path);
 	} else if (strcmp(slash ? slash + 1 : path, GOJAIL_PLUGIN) == 0) {
 		set_reason(stack, "%s names another plugin, %s", file, path);
 	}

@@ -34,7 +34,8 @@ static int resolve_beside(const char *file, const char *name, char *path, size_t
 	return -1;
 }
 
-/* Copies the value of KEY=VALUE in a line. Slurm accepts several keys in one line, in upper or lower case. Reports whether the key is there and its value fits. */
+/* Copies the value of KEY=VALUE in a line. Slurm accepts several keys in one line, in upper or lower case. Reports
+ * whether the key is there and its value fits. */
 static bool find_value(const char *line, const char *key, char *value, size_t size)
 {
 	for (const char *at = line; (at = strcasestr(at, key)); at++) {
@@ -53,7 +54,8 @@ static bool find_value(const char *line, const char *key, char *value, size_t si
 	return false;
 }
 
-/* Stores the path of an included file, in whose name Slurm replaces %c by the cluster's name (_parse_for_format in parse_config.c). Returns 0, or -1 with errno. */
+/* Stores the path of an included file, in whose name Slurm replaces %c by the cluster's name (_parse_for_format in
+ * parse_config.c). Returns 0, or -1 with errno. */
 static int resolve_included(const struct conf *conf, const char *file, const char *name, char *path, size_t size)
 {
 	const char *format = strstr(name, "%c");
@@ -61,7 +63,8 @@ static int resolve_included(const struct conf *conf, const char *file, const cha
 
 	if (!format)
 		return resolve_beside(file, name, path, size);
-	if (snprintf(whole, sizeof(whole), "%.*s%s%s", (int)(format - name), name, conf->cluster, format + 2) < (int)sizeof(whole))
+	if (snprintf(whole, sizeof(whole), "%.*s%s%s", (int)(format - name), name, conf->cluster, format + 2) <
+	    (int)sizeof(whole))
 		return resolve_beside(file, whole, path, size);
 	errno = ENAMETOOLONG;
 	return -1;
@@ -94,7 +97,9 @@ static int read_line(struct conf *conf, const char *file, char *line, int depth)
 			*letter = (char)tolower((unsigned char)*letter);
 	if (find_value(line, "PrologFlags", value, sizeof(value)))
 		*conf->in_job = strcasestr(value, "RunInJob") != NULL;
-	return find_value(line, "PlugStackConfig", value, sizeof(value)) ? resolve_beside(file, value, conf->path, conf->size) : 0;
+	return find_value(line, "PlugStackConfig", value, sizeof(value)) ?
+		       resolve_beside(file, value, conf->path, conf->size) :
+		       0;
 }
 
 /* Reads a slurm.conf and the files that it includes; the last value counts. Returns 0, or -1 with errno. */

@@ -42,7 +42,8 @@ static void look_up(struct answer *answer, uid_t uid)
 	struct account *account = &answer->account;
 
 	if (!found) {
-		snprintf(answer->error, sizeof(answer->error), "%s", error ? strerror(error) : "there is no such account");
+		snprintf(answer->error, sizeof(answer->error), "%s",
+			 error ? strerror(error) : "there is no such account");
 		return;
 	}
 	answer->uid = found->pw_uid;
@@ -102,13 +103,14 @@ static const char *check_answer(const struct answer *answer, uid_t uid)
 		return answer->error;
 	if (answer->uid != uid)
 		return "the name service returned the account of another uid";
-	if (!account->name[0] || !is_text(account->name, sizeof(account->name)) || !is_text(account->home, sizeof(account->home)) ||
-	    !is_text(account->shell, sizeof(account->shell)))
+	if (!account->name[0] || !is_text(account->name, sizeof(account->name)) ||
+	    !is_text(account->home, sizeof(account->home)) || !is_text(account->shell, sizeof(account->shell)))
 		return "its name, home directory or shell has a control character, or it has no name";
 	return NULL;
 }
 
-int account_read(struct account *account, const struct caller *caller, const struct session_rules *rules, struct fault *fault)
+int account_read(struct account *account, const struct caller *caller, const struct session_rules *rules,
+		 struct fault *fault)
 {
 	static struct answer answer;
 	const char *why = "the lookup was ended";
@@ -116,22 +118,26 @@ int account_read(struct account *account, const struct caller *caller, const str
 	pid_t child;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
-		return fault_set(fault, "cannot look up the account of user %u: %s", (unsigned)caller->uid, strerror(errno));
+		return fault_set(fault, "cannot look up the account of user %u: %s", (unsigned)caller->uid,
+				 strerror(errno));
 	scoped_fd from = ends[0];
 	scoped_fd to = ends[1];
 	child = caller_fork();
 	if (child < 0)
-		return fault_set(fault, "cannot start the session: cannot create a process: %s; end other processes of yours, or "
-					"ask your administrator",
-				 strerror(errno));
+		return fault_set(
+			fault,
+			"cannot start the session: cannot create a process: %s; end other processes of yours, or "
+			"ask your administrator",
+			strerror(errno));
 	if (child == 0)
 		answer_as_caller(caller, to);
 	close_fd(&to);
 	if (receive_answer(&answer, from, child) == 0)
 		why = check_answer(&answer, caller->uid);
 	if (why)
-		return fault_set(fault, "cannot find the account of user %u on this node: %s; ask your administrator to run: "
-					"getent passwd %u",
+		return fault_set(fault,
+				 "cannot find the account of user %u on this node: %s; ask your administrator to run: "
+				 "getent passwd %u",
 				 (unsigned)caller->uid, why, (unsigned)caller->uid);
 	*account = answer.account;
 	snprintf(account->home, sizeof(account->home), "%s", login_home(answer.account.home));

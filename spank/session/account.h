@@ -21,7 +21,8 @@ struct account {
  * name service are never loaded into a process that has root's rights. It ends with the caller's deadline. Returns 0,
  * or -1 with a fault.
  */
-int account_read(struct account *account, const struct caller *caller, const struct session_rules *rules, struct fault *fault);
+int account_read(struct account *account, const struct caller *caller, const struct session_rules *rules,
+		 struct fault *fault);
 
 /* Reports whether the caller is root or in a group whose sessions stay on the node. */
 bool account_is_exempt(uid_t uid, gid_t gid, const struct session_rules *rules);

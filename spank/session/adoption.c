@@ -30,7 +30,8 @@ static const char *find_sluid(const char *cgroups)
 
 		if (at <= cgroups || at[-1] != '/' || at[0] != 's')
 			continue;
-		while (digits < SLUID_LENGTH && (isupper((unsigned char)at[digits]) || isdigit((unsigned char)at[digits])))
+		while (digits < SLUID_LENGTH &&
+		       (isupper((unsigned char)at[digits]) || isdigit((unsigned char)at[digits])))
 			digits++;
 		if (digits == SLUID_LENGTH)
 			return at;
@@ -39,8 +40,8 @@ static const char *find_sluid(const char *cgroups)
 }
 
 /*
- * Reports whether a process is a slurmstepd of root's in the cgroups of that SLUID, and writes the number of its job. The command line, which
- * is in the memory of a process that may hang, is read of no process in other cgroups.
+ * Reports whether a process is a slurmstepd of root's in the cgroups of that SLUID, and writes the number of its job.
+ * The command line, which is in the memory of a process that may hang, is read of no process in other cgroups.
  */
 static bool is_stepd_of(int process, const char *sluid, char *job, size_t size)
 {
@@ -49,8 +50,8 @@ static bool is_stepd_of(int process, const char *sluid, char *job, size_t size)
 	const char *other;
 	struct stat st;
 
-	if (fstat(process, &st) < 0 || st.st_uid != 0 || read_beginning(process, "cgroup", text, sizeof(text)) <= 0 || !(other = find_sluid(text)) ||
-	    strncmp(other, sluid, SLUID_LENGTH) != 0)
+	if (fstat(process, &st) < 0 || st.st_uid != 0 || read_beginning(process, "cgroup", text, sizeof(text)) <= 0 ||
+	    !(other = find_sluid(text)) || strncmp(other, sluid, SLUID_LENGTH) != 0)
 		return false;
 	if (read_beginning(process, "cmdline", text, sizeof(text)) <= 0 || strncmp(text, title, sizeof(title) - 1) != 0)
 		return false;
@@ -65,7 +66,9 @@ static bool find_job_of_sluid(const char *sluid, char *job, size_t size)
 	bool found = false;
 
 	for (struct dirent *entry; dir && !found && (entry = readdir(dir));) {
-		scoped_fd process = isdigit((unsigned char)entry->d_name[0]) ? openat(dirfd(dir), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+		scoped_fd process = isdigit((unsigned char)entry->d_name[0]) ?
+					    openat(dirfd(dir), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC) :
+					    -1;
 
 		found = process >= 0 && is_stepd_of(process, sluid, job, size);
 	}

@@ -61,8 +61,11 @@ void agent_offer(struct caller *caller, int link)
 	if (!caller_variable(caller, VARIABLE))
 		return;
 	replace_variable(caller, NULL);
-	if (listen_in(path, sizeof(path), &listener, &directory) < 0 || scm_send(link, 'l', listener) < 0 || scm_send(link, 'd', directory) < 0) {
-		dprintf(STDERR_FILENO, "gojail: the ssh-agent is not forwarded: cannot make a socket in /tmp of the job: %s\n", strerror(errno));
+	if (listen_in(path, sizeof(path), &listener, &directory) < 0 || scm_send(link, 'l', listener) < 0 ||
+	    scm_send(link, 'd', directory) < 0) {
+		dprintf(STDERR_FILENO,
+			"gojail: the ssh-agent is not forwarded: cannot make a socket in /tmp of the job: %s\n",
+			strerror(errno));
 		return;
 	}
 	snprintf(variable, sizeof(variable), VARIABLE "=%s/" NAME, path);
@@ -90,7 +93,8 @@ static pid_t find_sshd(void)
 	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	read_string(fd, text, sizeof(text));
-	field = strrchr(text, ')'); /* the process name before it may contain blanks and brackets, see proc_pid_stat(5) */
+	field = strrchr(text,
+			')'); /* the process name before it may contain blanks and brackets, see proc_pid_stat(5) */
 	return field && sscanf(field, ") %*c %d", &parent) == 1 && parent > 1 ? parent : 0;
 }
 
@@ -116,7 +120,8 @@ static bool is_served_by(int fd, pid_t process)
 	return process > 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == process;
 }
 
-/* Connects to an open socket, also if its name leads to another one by now, and verifies that the process listens there. Returns a descriptor, or -1. */
+/* Connects to an open socket, also if its name leads to another one by now, and verifies that the process listens
+ * there. Returns a descriptor, or -1. */
 static int connect_to(int fd, pid_t process)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -2,10 +2,10 @@
 /*
  * agent.h: forwards connections to the socket of an ssh-agent, which sshd creates in the node's /tmp.
  *
- * The child creates a socket in the job's /tmp, and sends it to its parent on the node, which connects each client to sshd's
- * socket. Both processes are the user's by then: nothing is mounted, and nothing belongs to root. No other socket of the user's
- * on the node can be reached, whatever path SSH_AUTH_SOCK names: a systemd that listens there would start any program for its
- * clients.
+ * The child creates a socket in the job's /tmp, and sends it to its parent on the node, which connects each client to
+ * sshd's socket. Both processes are the user's by then: nothing is mounted, and nothing belongs to root. No other
+ * socket of the user's on the node can be reached, whatever path SSH_AUTH_SOCK names: a systemd that listens there
+ * would start any program for its clients.
  */
 #ifndef GOJAIL_AGENT_H
 #define GOJAIL_AGENT_H
@@ -20,8 +20,8 @@ struct agent {
 };
 
 /*
- * Creates the socket, sends it over link, and sets SSH_AUTH_SOCK to its path; called by the child, in the jail. If that fails,
- * prints a line and removes the variable.
+ * Creates the socket, sends it over link, and sets SSH_AUTH_SOCK to its path; called by the child, in the jail. If that
+ * fails, prints a line and removes the variable.
  */
 void agent_offer(struct caller *caller, int link);
 

@@ -9,9 +9,10 @@
 #include "common/site.h"
 
 /*
- * Has gojail-launcher build the sandbox that steps of the job get which repeat none of its options, or find it, and writes its name to the
- * choice. Returns 0, or -1 with a fault.
+ * Has gojail-launcher build the sandbox that steps of the job get which repeat none of its options, or find it, and
+ * writes its name to the choice. Returns 0, or -1 with a fault.
  */
-int allocated_build(struct choice *choice, const struct node *node, const struct site *site, const struct caller *caller, struct fault *fault);
+int allocated_build(struct choice *choice, const struct node *node, const struct site *site,
+		    const struct caller *caller, struct fault *fault);
 
 #endif

@@ -20,11 +20,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Reports whether a variable is one of those that are always saved: sshd sets them, or commonly accepts them from clients (AcceptEnv, sshd_config(5)). */
+/* Reports whether a variable is one of those that are always saved: sshd sets them, or commonly accepts them from
+ * clients (AcceptEnv, sshd_config(5)). */
 static bool is_known(const char *variable)
 {
-	static const char *const names[] = {"TERM=", "COLORTERM=", "LANG=", "LANGUAGE=", "TZ=", "SSH_ORIGINAL_COMMAND=", "SSH_CONNECTION=", "SSH_CLIENT=",
-					    "SSH_TTY=", "SSH_AUTH_SOCK=", "DISPLAY=", "XAUTHORITY=", "SLURM_JOB_ID=", "SLURM_JAIL="};
+	static const char *const names[] = {
+		"TERM=",           "COLORTERM=",  "LANG=",    "LANGUAGE=",      "TZ=",      "SSH_ORIGINAL_COMMAND=",
+		"SSH_CONNECTION=", "SSH_CLIENT=", "SSH_TTY=", "SSH_AUTH_SOCK=", "DISPLAY=", "XAUTHORITY=",
+		"SLURM_JOB_ID=",   "SLURM_JAIL="};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strncmp(variable, names[i], strlen(names[i])) == 0)
@@ -32,10 +35,7 @@ static bool is_known(const char *variable)
 	return false;
 }
 
-static bool is_locale(const char *variable)
-{
-	return strncmp(variable, "LC_", 3) == 0 && strchr(variable, '=');
-}
+static bool is_locale(const char *variable) { return strncmp(variable, "LC_", 3) == 0 && strchr(variable, '='); }
 
 /* Saves the variables that are known, then those of the locale as far as there is room, and empties the environment. */
 static void take_variables(struct caller *caller)
@@ -63,9 +63,7 @@ static void drop_signals(void)
 }
 
 /* ioprio_set(2) */
-enum { OF_PROCESS = 1,
-       CLASS_SHIFT = 13,
-       REALTIME = 1 };
+enum { OF_PROCESS = 1, CLASS_SHIFT = 13, REALTIME = 1 };
 
 static int read_priority(struct caller *caller, struct fault *fault)
 {
@@ -94,7 +92,8 @@ int caller_read(struct caller *caller, struct fault *fault)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
 			return fault_set(fault, "cannot open /dev/null: %s", strerror(errno));
 	if (syscall(SYS_close_range, 3, ~0u, 0) < 0 || chdir("/") < 0)
-		return fault_set(fault, "cannot close the caller's descriptors, or leave its directory: %s", strerror(errno));
+		return fault_set(fault, "cannot close the caller's descriptors, or leave its directory: %s",
+				 strerror(errno));
 	for (int i = 0; i < RLIM_NLIMITS; i++)
 		if (getrlimit((__rlimit_resource_t)i, &caller->limits[i]) < 0)
 			return fault_set(fault, "cannot read the limits: %s", strerror(errno));
@@ -102,15 +101,16 @@ int caller_read(struct caller *caller, struct fault *fault)
 }
 
 /*
- * The capabilities that are used: to enter namespaces and to install a filter (SYS_ADMIN, SYS_CHROOT), to open those of a holder
- * (SYS_PTRACE), to become the user (SETUID, SETGID), to drop the rest for the user's program (SETPCAP), to restore its limits
- * (SYS_RESOURCE), and to kill it at the deadline (KILL).
+ * The capabilities that are used: to enter namespaces and to install a filter (SYS_ADMIN, SYS_CHROOT), to open those of
+ * a holder (SYS_PTRACE), to become the user (SETUID, SETGID), to drop the rest for the user's program (SETPCAP), to
+ * restore its limits (SYS_RESOURCE), and to kill it at the deadline (KILL).
  */
-#define NEEDED                                                                                                     \
-	(1u << CAP_SYS_ADMIN | 1u << CAP_SYS_CHROOT | 1u << CAP_SYS_PTRACE | 1u << CAP_SETUID | 1u << CAP_SETGID | \
+#define NEEDED                                                                                                         \
+	(1u << CAP_SYS_ADMIN | 1u << CAP_SYS_CHROOT | 1u << CAP_SYS_PTRACE | 1u << CAP_SETUID | 1u << CAP_SETGID |     \
 	 1u << CAP_SETPCAP | 1u << CAP_SYS_RESOURCE | 1u << CAP_KILL)
 
-/* Sets a soft limit, and raises the hard limit if it is lower. Never lowers the hard limit, which only SYS_RESOURCE could raise again. */
+/* Sets a soft limit, and raises the hard limit if it is lower. Never lowers the hard limit, which only SYS_RESOURCE
+ * could raise again. */
 static void set_own_limit(__rlimit_resource_t kind, rlim_t soft, const struct rlimit *have)
 {
 	struct rlimit wanted = {soft, have->rlim_max > soft ? have->rlim_max : soft};
@@ -142,8 +142,8 @@ static bool is_yielding(int policy)
 }
 
 /*
- * Sets the default priority: with the caller's, this process may never run while others are busy, and gojail-launcher, for
- * instance, holds locks. A priority that a container does not allow to change is left as it is.
+ * Sets the default priority: with the caller's, this process may never run while others are busy, and gojail-launcher,
+ * for instance, holds locks. A priority that a container does not allow to change is left as it is.
  */
 static void set_own_priority(const struct caller *caller)
 {
@@ -160,7 +160,8 @@ static void set_own_priority(const struct caller *caller)
 	sched_setaffinity(0, sizeof(all), all);
 }
 
-/* Restores the caller's priority. Sets only what has changed: the filter of the jail may refuse these calls. Returns 0 or -1. */
+/* Restores the caller's priority. Sets only what has changed: the filter of the jail may refuse these calls. Returns 0
+ * or -1. */
 static int restore_priority(const struct caller *caller)
 {
 	static const struct sched_param normal;
@@ -168,10 +169,13 @@ static int restore_priority(const struct caller *caller)
 	struct fault ignored = {0};
 
 	if (read_priority(&now, &ignored) < 0 ||
-	    (memcmp(now.cpus, caller->cpus, sizeof(now.cpus)) && sched_setaffinity(0, sizeof(caller->cpus), caller->cpus) < 0) ||
+	    (memcmp(now.cpus, caller->cpus, sizeof(now.cpus)) &&
+	     sched_setaffinity(0, sizeof(caller->cpus), caller->cpus) < 0) ||
 	    (now.nice < caller->nice && setpriority(PRIO_PROCESS, 0, caller->nice) < 0) ||
-	    (now.io != caller->io && caller->io >> CLASS_SHIFT != REALTIME && syscall(SYS_ioprio_set, OF_PROCESS, 0, caller->io) < 0) ||
-	    (now.policy != caller->policy && is_yielding(caller->policy) && sched_setscheduler(0, caller->policy, &normal) < 0))
+	    (now.io != caller->io && caller->io >> CLASS_SHIFT != REALTIME &&
+	     syscall(SYS_ioprio_set, OF_PROCESS, 0, caller->io) < 0) ||
+	    (now.policy != caller->policy && is_yielding(caller->policy) &&
+	     sched_setscheduler(0, caller->policy, &normal) < 0))
 		return -1;
 	return 0;
 }
@@ -183,7 +187,8 @@ static int restore_limits(const struct caller *caller)
 		__rlimit_resource_t kind = (__rlimit_resource_t)i;
 		struct rlimit now;
 
-		if (getrlimit(kind, &now) < 0 || (memcmp(&now, &caller->limits[i], sizeof(now)) && setrlimit(kind, &caller->limits[i]) < 0))
+		if (getrlimit(kind, &now) < 0 ||
+		    (memcmp(&now, &caller->limits[i], sizeof(now)) && setrlimit(kind, &caller->limits[i]) < 0))
 			return -1;
 	}
 	return 0;
@@ -231,13 +236,15 @@ static volatile sig_atomic_t late_child; /* what ends with this process at the d
  */
 static void end_late(int number)
 {
-	static const char text[] = "gojail: the session was not ready before the deadline; a name service or a file system of the node may hang: "
+	static const char text[] = "gojail: the session was not ready before the deadline; a name service or a file "
+				   "system of the node may hang: "
 				   "ask your administrator\n";
 
 	(void)number;
 	if (late_child > 0)
 		kill(late_child, SIGKILL); /* it is reaped nowhere before the deadline is cleared */
-	if (syscall(SYS_setresgid, late_gid, late_gid, late_gid) < 0 || syscall(SYS_setresuid, late_uid, late_uid, late_uid) < 0)
+	if (syscall(SYS_setresgid, late_gid, late_gid, late_gid) < 0 ||
+	    syscall(SYS_setresuid, late_uid, late_uid, late_uid) < 0)
 		_exit(2);
 	end_within_a_second();
 	_exit(write(STDERR_FILENO, text, sizeof(text) - 1) < 0 ? 2 : 1);
@@ -300,7 +307,8 @@ struct user caller_user(const struct caller *caller)
 	static gid_t groups[65536];
 	int count = getgroups(sizeof(groups) / sizeof(groups[0]), groups);
 
-	return (struct user){.uid = caller->uid, .gid = caller->gid, .groups = groups, .ngroups = count < 0 ? 0 : count};
+	return (struct user){
+		.uid = caller->uid, .gid = caller->gid, .groups = groups, .ngroups = count < 0 ? 0 : count};
 }
 
 /* Reports whether the process cannot become root again: all ids are the user's, and no capability is left. */
@@ -311,7 +319,8 @@ static bool is_user_for_good(const struct caller *caller)
 	uid_t uid[3];
 	gid_t gid[3];
 
-	if (getresuid(&uid[0], &uid[1], &uid[2]) < 0 || getresgid(&gid[0], &gid[1], &gid[2]) < 0 || syscall(SYS_capget, &header, data) < 0)
+	if (getresuid(&uid[0], &uid[1], &uid[2]) < 0 || getresgid(&gid[0], &gid[1], &gid[2]) < 0 ||
+	    syscall(SYS_capget, &header, data) < 0)
 		return false;
 	for (int i = 0; i < 3; i++)
 		if (uid[i] != caller->uid || gid[i] != caller->gid)
@@ -326,8 +335,8 @@ static bool is_user_for_good(const struct caller *caller)
 
 int caller_become_ids(const struct caller *caller, struct fault *fault)
 {
-	if (setresgid(caller->gid, caller->gid, caller->gid) < 0 || setresuid(caller->uid, caller->uid, caller->uid) < 0 ||
-	    !is_user_for_good(caller))
+	if (setresgid(caller->gid, caller->gid, caller->gid) < 0 ||
+	    setresuid(caller->uid, caller->uid, caller->uid) < 0 || !is_user_for_good(caller))
 		return fault_set(fault, "cannot become user %u: %s", (unsigned)caller->uid, strerror(errno));
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	return 0;

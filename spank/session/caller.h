@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* caller.h: the attributes that this process inherits from its caller: saved for the user's program, or dropped before anything else is done. */
+/* caller.h: the attributes that this process inherits from its caller: saved for the user's program, or dropped before
+ * anything else is done. */
 #ifndef GOJAIL_CALLER_H
 #define GOJAIL_CALLER_H
 
@@ -24,20 +25,20 @@ struct caller {
 };
 
 /*
- * Saves the caller's attributes, and drops them: environment, descriptors from 3 on, signal handlers, timers, the working directory.
- * All signals are blocked from then on. Returns 0, or -1 with a fault.
+ * Saves the caller's attributes, and drops them: environment, descriptors from 3 on, signal handlers, timers, the
+ * working directory. All signals are blocked from then on. Returns 0, or -1 with a fault.
  */
 int caller_read(struct caller *caller, struct fault *fault);
 
 /*
- * Becomes root with the few capabilities that are needed, and with limits and a priority of its own. The user cannot signal the
- * process any more. Returns 0, or -1 with a fault.
+ * Becomes root with the few capabilities that are needed, and with limits and a priority of its own. The user cannot
+ * signal the process any more. Returns 0, or -1 with a fault.
  */
 int caller_leave(const struct caller *caller, struct fault *fault);
 
 /*
- * Ends this process with an error after a number of seconds, whatever it waits for, such as a name service or a disk. Children do
- * not inherit the deadline (alarm(2)).
+ * Ends this process with an error after a number of seconds, whatever it waits for, such as a name service or a disk.
+ * Children do not inherit the deadline (alarm(2)).
  */
 void caller_set_deadline(const struct caller *caller, unsigned int seconds);
 
@@ -57,8 +58,8 @@ const char *caller_variable(const struct caller *caller, const char *name);
 struct user caller_user(const struct caller *caller);
 
 /*
- * Becomes the user for good, with the limits, the priority and the umask of the caller, and verifies it. The supplementary groups
- * have not changed since the caller started this program. Returns 0, or -1 with a fault.
+ * Becomes the user for good, with the limits, the priority and the umask of the caller, and verifies it. The
+ * supplementary groups have not changed since the caller started this program. Returns 0, or -1 with a fault.
  */
 int caller_become(const struct caller *caller, struct fault *fault);
 

@@ -52,21 +52,24 @@ static void choose(struct choice *choice, const char *job, const char *name, con
 	snprintf(choice->jail, sizeof(choice->jail), "%s", jail);
 }
 
-/* Replaces the choice by a job on which no step has begun here, if it is newer, and its sandbox would be of the jail; jail may be NULL: any. */
-static void choose_allocated(struct choice *choice, const struct node *node, const struct site *site, const char *job, const char *jail, uid_t uid)
+/* Replaces the choice by a job on which no step has begun here, if it is newer, and its sandbox would be of the jail;
+ * jail may be NULL: any. */
+static void choose_allocated(struct choice *choice, const struct node *node, const struct site *site, const char *job,
+			     const char *jail, uid_t uid)
 {
 	static struct allocation allocation;
 	struct fault ignored = {0};
 
-	if (allocation_read(node, job, &allocation) < 0 || allocation.uid != uid || allocation.made <= choice->made || has_ended(node, job) ||
-	    step_options_complete(&allocation.options, site, &ignored) < 0 || step_options_are_none(&allocation.options) ||
-	    (jail && strcmp(jail, allocation.options.jail)))
+	if (allocation_read(node, job, &allocation) < 0 || allocation.uid != uid || allocation.made <= choice->made ||
+	    has_ended(node, job) || step_options_complete(&allocation.options, site, &ignored) < 0 ||
+	    step_options_are_none(&allocation.options) || (jail && strcmp(jail, allocation.options.jail)))
 		return;
 	choose(choice, job, "", allocation.options.jail, allocation.made);
 }
 
 /* Replaces the choice by the newest sandbox of a job in the jail, if that is newer; jail may be NULL: any. */
-static void choose_of_job(struct choice *choice, const struct node *node, const struct site *site, const char *job, const char *jail, uid_t uid)
+static void choose_of_job(struct choice *choice, const struct node *node, const struct site *site, const char *job,
+			  const char *jail, uid_t uid)
 {
 	int fd = open_job(node, job, uid);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -88,7 +91,8 @@ static void choose_of_job(struct choice *choice, const struct node *node, const 
 			continue;
 		}
 		any = true;
-		if (strlen(name) >= sizeof(choice->name) || holder.uid != uid || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (strlen(name) >= sizeof(choice->name) || holder.uid != uid ||
+		    fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		/* The start of the holder does not count: the holder may have been a spare for long. */
 		made = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
@@ -103,10 +107,11 @@ static void choose_of_job(struct choice *choice, const struct node *node, const 
 }
 
 /*
- * Chooses a sandbox of that job alone: a session in the cgroup of one job must not be in the sandbox of another one. Returns 1, 0 if
- * the job has none of the user's, or -1 with a fault if it has none in the jail.
+ * Chooses a sandbox of that job alone: a session in the cgroup of one job must not be in the sandbox of another one.
+ * Returns 1, 0 if the job has none of the user's, or -1 with a fault if it has none in the jail.
  */
-static int choose_in_job(struct choice *choice, const struct node *node, const struct site *site, const char *job, const char *jail, uid_t uid, struct fault *fault)
+static int choose_in_job(struct choice *choice, const struct node *node, const struct site *site, const char *job,
+			 const char *jail, uid_t uid, struct fault *fault)
 {
 	choose_of_job(choice, node, site, job, jail, uid);
 	if (choice->made || !jail)
@@ -114,11 +119,16 @@ static int choose_in_job(struct choice *choice, const struct node *node, const s
 	choose_of_job(choice, node, site, job, NULL, uid);
 	if (!choice->made)
 		return 0;
-	return fault_set(fault, "SLURM_JAIL: job %s is not in jail \"%s\" on this node, but in jail \"%s\"; choose that, or leave it out", job, jail, choice->jail);
+	return fault_set(fault,
+			 "SLURM_JAIL: job %s is not in jail \"%s\" on this node, but in jail \"%s\"; choose that, or "
+			 "leave it out",
+			 job, jail, choice->jail);
 }
 
-/* Replaces the choice by the newest sandbox of all jobs that a directory of the state directory lists. Returns 0, or -1 with a fault. */
-static int choose_of_all(struct choice *choice, const struct node *node, const struct site *site, const char *directory, const char *jail, uid_t uid, struct fault *fault)
+/* Replaces the choice by the newest sandbox of all jobs that a directory of the state directory lists. Returns 0, or -1
+ * with a fault. */
+static int choose_of_all(struct choice *choice, const struct node *node, const struct site *site, const char *directory,
+			 const char *jail, uid_t uid, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 16];
 	struct dirent *entry;
@@ -127,7 +137,9 @@ static int choose_of_all(struct choice *choice, const struct node *node, const s
 	snprintf(path, sizeof(path), "%s/%s", node->state, directory);
 	dir = opendir(path);
 	if (!dir)
-		return errno == ENOENT ? 0 : fault_set(fault, "cannot read %s: %s; ask your administrator", path, strerror(errno));
+		return errno == ENOENT ?
+			       0 :
+			       fault_set(fault, "cannot read %s: %s; ask your administrator", path, strerror(errno));
 	while ((entry = readdir(dir)))
 		if (is_job(entry->d_name))
 			choose_of_job(choice, node, site, entry->d_name, jail, uid);
@@ -137,12 +149,15 @@ static int choose_of_all(struct choice *choice, const struct node *node, const s
 
 int jobs_fault_foreign(const struct choice *choice, struct fault *fault)
 {
-	return fault_set(fault, "another version was installed on this node while your job %s runs, and no session can enter its "
-				"sandbox; its running steps go on: start another job for a session",
-			 choice->foreign);
+	return fault_set(
+		fault,
+		"another version was installed on this node while your job %s runs, and no session can enter its "
+		"sandbox; its running steps go on: start another job for a session",
+		choice->foreign);
 }
 
-int jobs_choose(struct choice *choice, const struct node *node, const struct site *site, uid_t uid, const char *wanted, const char *jail, struct fault *fault)
+int jobs_choose(struct choice *choice, const struct node *node, const struct site *site, uid_t uid, const char *wanted,
+		const char *jail, struct fault *fault)
 {
 	static const char *const directories[] = {GOJAIL_JOBS, GOJAIL_ALLOCATED};
 	char adopting[16];
@@ -161,7 +176,10 @@ int jobs_choose(struct choice *choice, const struct node *node, const struct sit
 			return found;
 		if (choice->foreign[0])
 			return jobs_fault_foreign(choice, fault);
-		return fault_set(fault, "SLURM_JOB_ID: job %s has no sandbox of yours on this node; choose another job, or leave it out for the newest", wanted);
+		return fault_set(fault,
+				 "SLURM_JOB_ID: job %s has no sandbox of yours on this node; choose another job, or "
+				 "leave it out for the newest",
+				 wanted);
 	}
 	if (adoption_find_job(adopting, sizeof(adopting)) && is_job(adopting)) {
 		found = choose_in_job(choice, node, site, adopting, jail, uid, fault);
@@ -174,11 +192,15 @@ int jobs_choose(struct choice *choice, const struct node *node, const struct sit
 	if (!choice->made && jail && choice->foreign[0])
 		return jobs_fault_foreign(choice, fault);
 	if (!choice->made && jail)
-		return fault_set(fault, "SLURM_JAIL: you have no job in jail \"%s\" on this node; choose another jail, or leave it out for the newest", jail);
+		return fault_set(fault,
+				 "SLURM_JAIL: you have no job in jail \"%s\" on this node; choose another jail, or "
+				 "leave it out for the newest",
+				 jail);
 	return choice->made ? 1 : 0;
 }
 
-int jobs_open(struct sandbox *sandbox, const struct choice *choice, const struct node *node, uid_t uid, struct fault *fault)
+int jobs_open(struct sandbox *sandbox, const struct choice *choice, const struct node *node, uid_t uid,
+	      struct fault *fault)
 {
 	scoped_fd dir = open_job(node, choice->job, uid);
 	struct record holder;

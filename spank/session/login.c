@@ -18,8 +18,8 @@
 /* A sandbox may be ended between its start and the session's lock, if linger is short. */
 #define ATTEMPTS 5
 
-int login_choose(struct choice *choice, const struct site *site, const struct caller *caller, const char *account, struct jail *jail,
-		 struct fault *fault)
+int login_choose(struct choice *choice, const struct site *site, const struct caller *caller, const char *account,
+		 struct jail *jail, struct fault *fault)
 {
 	const char *wanted = caller_variable(caller, "SLURM_JAIL");
 	const struct user user = caller_user(caller);
@@ -42,7 +42,8 @@ int login_choose(struct choice *choice, const struct site *site, const struct ca
 }
 
 /* Builds the sandbox by a launcher. Returns 0, or -1 with a fault. */
-static int build_sandbox(const struct choice *choice, const struct node *node, const struct caller *caller, int64_t until, struct fault *fault)
+static int build_sandbox(const struct choice *choice, const struct node *node, const struct caller *caller,
+			 int64_t until, struct fault *fault)
 {
 	struct sandbox_spec spec = {.user = caller_user(caller)};
 
@@ -60,7 +61,8 @@ static int open_directory(const struct choice *choice, const struct node *node, 
 	return dir;
 }
 
-/* Takes a shared lock on the sandbox in that directory. Returns it, or -1 if the sandbox has been ended meanwhile, or with a fault. */
+/* Takes a shared lock on the sandbox in that directory. Returns it, or -1 if the sandbox has been ended meanwhile, or
+ * with a fault. */
 static int lock_sandbox(int dir, int64_t until, struct fault *fault)
 {
 	scoped_fd fd = openat(dir, GOJAIL_SESSIONS, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -70,7 +72,9 @@ static int lock_sandbox(int dir, int64_t until, struct fault *fault)
 	if (fd < 0 && errno == ENOENT)
 		return -1;
 	if (fd < 0)
-		return fault_set(fault, "cannot open the lock of your sandbox: %s; is the state directory full or read-only?", strerror(errno));
+		return fault_set(fault,
+				 "cannot open the lock of your sandbox: %s; is the state directory full or read-only?",
+				 strerror(errno));
 	if (lock_wait(fd, LOCK_SH, 1, until) < 0)
 		return fault_set(fault, "your earlier sandbox is still being removed; try again");
 	if (fstat(fd, &st) < 0 || st.st_nlink == 0)
@@ -81,8 +85,8 @@ static int lock_sandbox(int dir, int64_t until, struct fault *fault)
 	return lock;
 }
 
-int login_open(struct sandbox *sandbox, const struct choice *choice, const struct node *node, const struct site *site, const struct caller *caller,
-	       struct fault *fault)
+int login_open(struct sandbox *sandbox, const struct choice *choice, const struct node *node, const struct site *site,
+	       const struct caller *caller, struct fault *fault)
 {
 	int64_t until = clock_ms() + site->deadline_ms;
 	struct fault ended = {0};
@@ -94,9 +98,11 @@ int login_open(struct sandbox *sandbox, const struct choice *choice, const struc
 
 		if (fault->text[0])
 			return -1;
-		if (lock >= 0 && sandbox_open_recorded(sandbox, dir, choice->name, &holder, &ended) == 0 && holder.uid == caller->uid &&
+		if (lock >= 0 && sandbox_open_recorded(sandbox, dir, choice->name, &holder, &ended) == 0 &&
+		    holder.uid == caller->uid &&
 		    (sandbox->root = record_get_fd(&holder, sandbox->holder, GOJAIL_ROOT_FD)) >= 0 &&
-		    (attempt > 0 || lock_is_held(dir, GOJAIL_WATCHER, LOCK_SH) || build_sandbox(choice, node, caller, until, fault) == 0))
+		    (attempt > 0 || lock_is_held(dir, GOJAIL_WATCHER, LOCK_SH) ||
+		     build_sandbox(choice, node, caller, until, fault) == 0))
 			return lock;
 		sandbox_close(sandbox);
 		close_fd(&lock);
@@ -105,11 +111,12 @@ int login_open(struct sandbox *sandbox, const struct choice *choice, const struc
 		if (build_sandbox(choice, node, caller, until, fault) < 0)
 			return -1;
 	}
-	return fault_set(fault, "the sandbox of your sessions ended each time it was built; ask your administrator to run: gojail check");
+	return fault_set(fault, "the sandbox of your sessions ended each time it was built; ask your administrator to "
+				"run: gojail check");
 }
 
-void login_refresh_munge(const struct sandbox *sandbox, const struct choice *choice, const struct node *node, const struct caller *caller,
-			 const struct jail *jail, int64_t until, struct fault *notice)
+void login_refresh_munge(const struct sandbox *sandbox, const struct choice *choice, const struct node *node,
+			 const struct caller *caller, const struct jail *jail, int64_t until, struct fault *notice)
 {
 	struct fault fault = {0};
 

@@ -2,8 +2,8 @@
 /*
  * gojail-session: runs a user's session on the node, such as one of ssh, in the sandbox of the user's job there.
  *
- * It is the user's login shell or sshd's ForceCommand, set-user-ID root, and anybody may run it with any arguments, environment,
- * descriptors and limits. Its steps in order, and the rights that it has in each:
+ * It is the user's login shell or sshd's ForceCommand, set-user-ID root, and anybody may run it with any arguments,
+ * environment, descriptors and limits. Its steps in order, and the rights that it has in each:
  *
  *   root by the bit      caller_read       drop the caller's attributes
  *                        place_check       fail unless this is root on the node itself
@@ -13,23 +13,20 @@
  *                        account_read      a child that is the user for good asks the node's name service
  *                        jobs_choose       by the real uid, and SLURM_JOB_ID and SLURM_JAIL among that user's own jobs
  *                        jobs_open         the namespaces of the holder
- *                        login_open        on a login node instead of these two; gojail-launcher builds the sandbox of the first session
- *                        storage_await_job   whether the storage of the sandbox answers
- *                        fork              into the job's PID namespace
- *     the child, root    enter_sandbox     enter all other namespaces
- *                        confine           drop what a task drops; the capabilities go with the uid
- *                        caller_become     the user for good
- *     the child, user    agent_offer       a socket in the job's /tmp for a forwarded ssh-agent
- *                        shell_execute     the first file of the jail that is executed
- *     the parent, user   wait_for_end      wait for the child, on the node
+ *                        login_open        on a login node instead of these two; gojail-launcher builds the sandbox of
+ * the first session storage_await_job   whether the storage of the sandbox answers fork              into the job's PID
+ * namespace the child, root    enter_sandbox     enter all other namespaces confine           drop what a task drops;
+ * the capabilities go with the uid caller_become     the user for good the child, user    agent_offer       a socket in
+ * the job's /tmp for a forwarded ssh-agent shell_execute     the first file of the jail that is executed the parent,
+ * user   wait_for_end      wait for the child, on the node
  *
- * The program is set-user-ID and does not have file capabilities: CAP_SYS_ADMIN, which setns(2) requires, is as much as root; the
- * user cannot signal a process whose real and effective uid are root's (kill(2)); the state directory and the launcher are
- * root's; and archives and copies lose file capabilities. No name service, start-up file or locale of the jail is read before the uid is the
- * user's. The supplementary groups are the caller's and are never changed.
+ * The program is set-user-ID and does not have file capabilities: CAP_SYS_ADMIN, which setns(2) requires, is as much as
+ * root; the user cannot signal a process whose real and effective uid are root's (kill(2)); the state directory and the
+ * launcher are root's; and archives and copies lose file capabilities. No name service, start-up file or locale of the
+ * jail is read before the uid is the user's. The supplementary groups are the caller's and are never changed.
  *
- * No lock is taken but a shared one of the user's own sandbox on a login node, so that a session that hangs, or that its user stops,
- * delays nobody else.
+ * No lock is taken but a shared one of the user's own sandbox on a login node, so that a session that hangs, or that
+ * its user stops, delays nobody else.
  */
 #include "common/clock.h"
 #include "common/confine.h"
@@ -67,8 +64,8 @@
 #define REFUSED 1
 
 /*
- * Deadline of all steps before the user's program is executed, in seconds, beside those that have the site's: building a sandbox, and what
- * comes after it.
+ * Deadline of all steps before the user's program is executed, in seconds, beside those that have the site's: building
+ * a sandbox, and what comes after it.
  */
 #define DEADLINE 60
 
@@ -114,12 +111,18 @@ static bool has_own_network(const struct sandbox *sandbox)
 	return stat("/proc/self/ns/net", &node) == 0 && fstat(sandbox->net, &job) == 0 && !is_same_file(&node, &job);
 }
 
-/* Enters the sandbox and executes the user's program; called by the child, as root in the job's PID namespace. Returns only with a fault. */
-static void run_in_sandbox(struct session *session, char **argv, const struct terminal *terminal, int *domain, int link, struct fault *fault)
+/* Enters the sandbox and executes the user's program; called by the child, as root in the job's PID namespace. Returns
+ * only with a fault. */
+static void run_in_sandbox(struct session *session, char **argv, const struct terminal *terminal, int *domain, int link,
+			   struct fault *fault)
 {
 	struct sandbox *sandbox = &session->sandbox;
 	struct pollfd gone = {.fd = sandbox->holder, .events = POLLIN};
-	struct program program = {.argv = argv, .jail = &session->jail, .job = session->lock < 0 ? session->choice.job : NULL, .variables = session->net_variables, .own_network = has_own_network(sandbox)};
+	struct program program = {.argv = argv,
+				  .jail = &session->jail,
+				  .job = session->lock < 0 ? session->choice.job : NULL,
+				  .variables = session->net_variables,
+				  .own_network = has_own_network(sandbox)};
 
 	if (wait_begin_session(terminal, fault) < 0 || enter_sandbox(sandbox, fault) < 0)
 		return;
@@ -128,7 +131,8 @@ static void run_in_sandbox(struct session *session, char **argv, const struct te
 		return;
 	}
 	if ((session->jail.scope && domain_enter(domain, fault) < 0) ||
-	    (sandbox->user < 0 ? confine_apply : confine_begin)(&session->confine, fault) < 0 || caller_become(&session->caller, fault) < 0)
+	    (sandbox->user < 0 ? confine_apply : confine_begin)(&session->confine, fault) < 0 ||
+	    caller_become(&session->caller, fault) < 0)
 		return;
 	if (session->notice.text[0])
 		dprintf(STDERR_FILENO, "gojail: %s\n", session->notice.text);
@@ -147,8 +151,8 @@ static void run_in_sandbox(struct session *session, char **argv, const struct te
 }
 
 /*
- * Forks a child into a PID namespace. Later children of this process are in the node's PID namespace again: they have the node's
- * mounts, and processes of the job must not see them. Returns as fork(2) does.
+ * Forks a child into a PID namespace. Later children of this process are in the node's PID namespace again: they have
+ * the node's mounts, and processes of the job must not see them. Returns as fork(2) does.
  */
 static pid_t fork_into(int namespace)
 {
@@ -165,13 +169,15 @@ static pid_t fork_into(int namespace)
 	return child;
 }
 
-/* Opens the sandbox of the job that was chosen, which is built first where no step has begun. Returns 0, or -1 with a fault. */
+/* Opens the sandbox of the job that was chosen, which is built first where no step has begun. Returns 0, or -1 with a
+ * fault. */
 static int open_job(struct session *session, struct fault *fault)
 {
 	static const struct user root;
 
 	/* As root: the user may use the jail, or the job could not have a sandbox of it. */
-	if ((!session->choice.name[0] && allocated_build(&session->choice, &session->node, &session->site, &session->caller, fault) < 0) ||
+	if ((!session->choice.name[0] &&
+	     allocated_build(&session->choice, &session->node, &session->site, &session->caller, fault) < 0) ||
 	    site_find_jail(&session->site, session->choice.jail, &root, &session->jail, fault) < 0 ||
 	    jobs_open(&session->sandbox, &session->choice, &session->node, session->caller.uid, fault) < 0)
 		return -1;
@@ -181,12 +187,14 @@ static int open_job(struct session *session, struct fault *fault)
 /* Opens, or builds, the sandbox of the user's sessions on this login node. Returns 0, or -1 with a fault. */
 static int open_login(struct session *session, struct fault *fault)
 {
-	session->lock = login_open(&session->sandbox, &session->choice, &session->node, &session->site, &session->caller, fault);
+	session->lock = login_open(&session->sandbox, &session->choice, &session->node, &session->site,
+				   &session->caller, fault);
 	return session->lock < 0 ? -1 : 0;
 }
 
 /* Starts the user's program in the sandbox that open_sandbox opens, and ends with it. Returns only with a fault. */
-static void enter(struct session *session, int (*open_sandbox)(struct session *, struct fault *), char **argv, struct fault *fault)
+static void enter(struct session *session, int (*open_sandbox)(struct session *, struct fault *), char **argv,
+		  struct fault *fault)
 {
 	scoped_fd domain = -1;
 	int report[2], link[2];
@@ -194,17 +202,20 @@ static void enter(struct session *session, int (*open_sandbox)(struct session *,
 	int64_t until;
 	pid_t child;
 
-	if (open_sandbox(session, fault) < 0 || confine_read(&session->confine, &session->node, &session->jail, fault) < 0 ||
+	if (open_sandbox(session, fault) < 0 ||
+	    confine_read(&session->confine, &session->node, &session->jail, fault) < 0 ||
 	    (session->jail.scope && (domain = domain_open(fault)) < 0))
 		return;
 	until = clock_ms() + session->site.deadline_ms; /* building has a deadline of its own */
-	/* Without a key, storage_await_job does not replace a zygote that is stuck: that takes a lock, and only steps do it. */
+	/* Without a key, storage_await_job does not replace a zygote that is stuck: that takes a lock, and only steps
+	 * do it. */
 	session->jail.key[0] = '\0';
-	if (storage_await_job(&session->node, &session->jail, session->choice.job, session->choice.name, until, fault) < 0)
+	if (storage_await_job(&session->node, &session->jail, session->choice.job, session->choice.name, until, fault) <
+	    0)
 		return;
 	if (session->lock >= 0)
-		login_refresh_munge(&session->sandbox, &session->choice, &session->node, &session->caller, &session->jail, until,
-				    &session->notice);
+		login_refresh_munge(&session->sandbox, &session->choice, &session->node, &session->caller,
+				    &session->jail, until, &session->notice);
 	if (pipe2(report, O_CLOEXEC) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0) {
 		fault_set(fault, "cannot start the session: %s", strerror(errno));
 		return;
@@ -213,7 +224,8 @@ static void enter(struct session *session, int (*open_sandbox)(struct session *,
 	child = fork_into(session->sandbox.pid);
 	if (child < 0) {
 		/* ENOMEM: process 1 of the PID namespace has ended (pid_namespaces(7)). */
-		fault_set(fault, "cannot start the session in %s: %s", session->choice.title, errno == ENOMEM ? "it has just ended" : strerror(errno));
+		fault_set(fault, "cannot start the session in %s: %s", session->choice.title,
+			  errno == ENOMEM ? "it has just ended" : strerror(errno));
 		return;
 	}
 	if (child == 0) {
@@ -222,7 +234,9 @@ static void enter(struct session *session, int (*open_sandbox)(struct session *,
 	}
 	close(report[1]);
 	close(link[1]);
-	if (execution_await(report[0], child, until, "the shell was not executed before the deadline; the storage of the jail may hang: ask your administrator",
+	if (execution_await(report[0], child, until,
+			    "the shell was not executed before the deadline; the storage of the jail may hang: ask "
+			    "your administrator",
 			    fault) < 0)
 		return;
 	caller_clear_deadline();
@@ -258,19 +272,22 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 		stay_on_node(session, argv, NULL, fault);
 		return;
 	}
-	/* A command of root's is no session, and its place is not a job's: on the node, by a shell that reads no file of the user's. */
+	/* A command of root's is no session, and its place is not a job's: on the node, by a shell that reads no file
+	 * of the user's. */
 	if (!site->login.linger_ms && starter_is_root(argv)) {
 		stay_on_node(session, argv, "/bin/sh", fault);
 		return;
 	}
-	found = jobs_choose(&session->choice, &session->node, site, session->caller.uid, caller_variable(&session->caller, "SLURM_JOB_ID"),
+	found = jobs_choose(&session->choice, &session->node, site, session->caller.uid,
+			    caller_variable(&session->caller, "SLURM_JOB_ID"),
 			    caller_variable(&session->caller, "SLURM_JAIL"), fault);
 	if (found > 0) {
 		enter(session, open_job, argv, fault);
 		return;
 	}
 	/* On a login node, SLURM_JOB_ID may name a job elsewhere, and SLURM_JAIL a jail for the session. */
-	login = login_choose(&session->choice, site, &session->caller, session->account.name, &session->jail, &at_login);
+	login = login_choose(&session->choice, site, &session->caller, session->account.name, &session->jail,
+			     &at_login);
 	if (login != 0)
 		*fault = at_login;
 	if (login > 0)
@@ -280,7 +297,8 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 	else if (login == 0 && found == 0 && session->choice.foreign[0])
 		jobs_fault_foreign(&session->choice, fault);
 	else if (login == 0 && found == 0)
-		fault_set(fault, "you have no job in a jail on this node; start a job, or a step of your job, on this node and connect again");
+		fault_set(fault, "you have no job in a jail on this node; start a job, or a step of your job, on this "
+				 "node and connect again");
 }
 
 int main(int argc, char **argv)
@@ -289,7 +307,8 @@ int main(int argc, char **argv)
 	struct fault fault = {0};
 
 	(void)argc; /* may be 0 in kernels before 5.18; argv ends with NULL all the same */
-	if (caller_read(&session.caller, &fault) == 0 && place_check(&fault) == 0 && caller_leave(&session.caller, &fault) == 0)
+	if (caller_read(&session.caller, &fault) == 0 && place_check(&fault) == 0 &&
+	    caller_leave(&session.caller, &fault) == 0)
 		begin_session(&session, argv, &fault);
 	if (!shell_is_xauth(argv)) /* the session that follows reports the same */
 		caller_report(&session.caller, fault.text[0] ? fault.text : "the session could not be started");

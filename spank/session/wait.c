@@ -22,8 +22,9 @@
 #include <unistd.h>
 
 /*
- * Reports whether a process is login(1), as root: that of Debian 12 and Ubuntu 24.04 leads the session of the terminal itself, and
- * does nothing but wait for the shell. That of util-linux starts the shell as the leader of another session.
+ * Reports whether a process is login(1), as root: that of Debian 12 and Ubuntu 24.04 leads the session of the terminal
+ * itself, and does nothing but wait for the shell. That of util-linux starts the shell as the leader of another
+ * session.
  */
 static bool is_login(pid_t process)
 {
@@ -71,7 +72,8 @@ int wait_begin_session(const struct terminal *terminal, struct fault *fault)
 {
 	if (setsid() < 0)
 		return fault_set(fault, "cannot create a session (setsid): %s", strerror(errno));
-	/* 0: a terminal that another session controls is not taken; 1: it is (TIOCSCTTY of tty_ioctl(4)). EIO: the connection has ended. */
+	/* 0: a terminal that another session controls is not taken; 1: it is (TIOCSCTTY of tty_ioctl(4)). EIO: the
+	 * connection has ended. */
 	if (terminal->fd >= 0 && ioctl(terminal->fd, TIOCSCTTY, terminal->of_parent ? 1 : 0) < 0 && errno != EIO)
 		return fault_set(fault, "cannot make the terminal the controlling one: %s", strerror(errno));
 	return 0;
@@ -123,12 +125,10 @@ static void reap(pid_t child, const struct agent *agent)
 }
 
 /* The descriptors of this process above the caller's three. */
-enum { LINK = 3,
-       SIGNALS = 4,
-       HOLDER = 5,
-       LOCK = 6 };
+enum { LINK = 3, SIGNALS = 4, HOLDER = 5, LOCK = 6 };
 
-/* Becomes the user, and closes root's descriptors. Opens what is needed before: the user's limits may allow no further descriptor. Returns 0, or -1 with a fault. */
+/* Becomes the user, and closes root's descriptors. Opens what is needed before: the user's limits may allow no further
+ * descriptor. Returns 0, or -1 with a fault. */
 static int become_user(const struct caller *caller, int holder, int link, int lock, struct fault *fault)
 {
 	int signals, end = lock < 0 ? LOCK : LOCK + 1;
@@ -139,8 +139,10 @@ static int become_user(const struct caller *caller, int holder, int link, int lo
 	holder = fcntl(holder, F_DUPFD_CLOEXEC, LOCK + 1);
 	signals = signalfd(-1, &all, SFD_CLOEXEC);
 	signals = signals < 0 ? -1 : fcntl(signals, F_DUPFD_CLOEXEC, LOCK + 1);
-	if (link < 0 || signals < 0 || holder < 0 || (lock >= 0 && lock != LOCK && dup3(lock, LOCK, O_CLOEXEC) < 0) || dup3(signals, SIGNALS, O_CLOEXEC) < 0 || dup3(holder, HOLDER, O_CLOEXEC) < 0 ||
-	    dup3(link, LINK, O_CLOEXEC) < 0 || syscall(SYS_close_range, end, ~0u, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+	if (link < 0 || signals < 0 || holder < 0 || (lock >= 0 && lock != LOCK && dup3(lock, LOCK, O_CLOEXEC) < 0) ||
+	    dup3(signals, SIGNALS, O_CLOEXEC) < 0 || dup3(holder, HOLDER, O_CLOEXEC) < 0 ||
+	    dup3(link, LINK, O_CLOEXEC) < 0 || syscall(SYS_close_range, end, ~0u, 0) < 0 ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return fault_set(fault, "cannot drop the privileges of root: %s", strerror(errno));
 	return caller_become(caller, fault);
 }
@@ -165,7 +167,9 @@ void wait_for_end(pid_t child, const struct caller *caller, int holder, int link
 	agent_take(&agent, caller, LINK);
 	close(LINK);
 	for (;;) {
-		struct pollfd wait[] = {{.fd = SIGNALS, .events = POLLIN}, {.fd = agent.listener, .events = POLLIN}, {.fd = ended ? -1 : HOLDER, .events = POLLIN}};
+		struct pollfd wait[] = {{.fd = SIGNALS, .events = POLLIN},
+					{.fd = agent.listener, .events = POLLIN},
+					{.fd = ended ? -1 : HOLDER, .events = POLLIN}};
 		int ready;
 
 		reap(child, &agent);

@@ -26,10 +26,10 @@ struct terminal wait_release_terminal(void);
 int wait_begin_session(const struct terminal *terminal, struct fault *fault);
 
 /*
- * Becomes the user for good, passes signals on to the child, and ends in the same way as the child: with its exit code, or by the
- * same signal. When the holder, a pidfd, has ended, it ends the child: a PID namespace does that, but not each jail has one. link is the
- * socket on which the child sends what agent_take receives; lock, unless it is -1, a descriptor that stays open until then. Returns only
- * with a fault.
+ * Becomes the user for good, passes signals on to the child, and ends in the same way as the child: with its exit code,
+ * or by the same signal. When the holder, a pidfd, has ended, it ends the child: a PID namespace does that, but not
+ * each jail has one. link is the socket on which the child sends what agent_take receives; lock, unless it is -1, a
+ * descriptor that stays open until then. Returns only with a fault.
  */
 void wait_for_end(pid_t child, const struct caller *caller, int holder, int link, int lock, struct fault *fault);
 

@@ -76,11 +76,14 @@ answer each of the commands.`,
 	root.SetVersionTemplate("gojail-exporter {{.Version}}\n")
 	flags := root.Flags()
 	flags.DurationVar(&o.interval, "interval", time.Minute, "how often Slurm is asked, 10s or more")
-	flags.DurationVar(&o.commands.Timeout, "timeout", 15*time.Second, "how long a command of Slurm may take, before it is killed")
+	flags.DurationVar(&o.commands.Timeout, "timeout", 15*time.Second,
+		"how long a command of Slurm may take, before it is killed")
 	flags.DurationVar(&o.maxAge, "max-age", 5*time.Minute, "how old data may be that is still shown")
-	flags.StringVar(&o.commands.Dir, "slurm-bin", "", "directory of Slurm's commands (default: the usual ones are searched)")
+	flags.StringVar(&o.commands.Dir, "slurm-bin", "",
+		"directory of Slurm's commands (default: the usual ones are searched)")
 	flags.StringVar(&o.commands.Conf, "slurm-conf", "", "slurm.conf (default: that of Slurm's commands)")
-	flags.StringVar(&o.commands.Format, "format", slurm.Auto, "what is asked for: json, text, or auto, which is json with Slurm 24.11 to 26.05")
+	flags.StringVar(&o.commands.Format, "format", slurm.Auto,
+		"what is asked for: json, text, or auto, which is json with Slurm 24.11 to 26.05")
 	flags.IntVar(&o.users, "rpc-users", 20, "users with most RPCs that have series of their own, 0 for none")
 	flags.BoolVar(&o.once, "once", false, "ask Slurm once, print the metrics, and exit")
 	o.web.addFlags(root)
@@ -100,7 +103,9 @@ func (o *options) check() error {
 	case o.commands.Timeout < time.Second || o.commands.Timeout > o.interval:
 		return fmt.Errorf("--timeout %v is not between 1s and --interval, which is %v", o.commands.Timeout, o.interval)
 	case o.maxAge < 2*o.interval:
-		return fmt.Errorf("--max-age %v is too short: one failure would hide the data; choose two intervals, %v, or more", o.maxAge, 2*o.interval)
+		return fmt.Errorf(
+			"--max-age %v is too short: one failure would hide the data; choose two intervals, %v, or more", o.maxAge,
+			2*o.interval)
 	case o.commands.Format != slurm.Auto && o.commands.Format != slurm.JSON && o.commands.Format != slurm.Text:
 		return fmt.Errorf("--format %q is not known; choose auto, json or text", o.commands.Format)
 	case o.users < 0 || o.users > usersMost:

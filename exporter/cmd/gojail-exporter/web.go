@@ -33,8 +33,10 @@ const defaultAddress = "127.0.0.1:9948"
 
 func (w *webOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&w.addresses, "listen-address", []string{defaultAddress}, "address and port to listen at; may be repeated")
-	flags.StringVar(&w.config, "web-config", "", "file with TLS and authentication, as of all exporters with exporter-toolkit")
+	flags.StringArrayVar(&w.addresses, "listen-address", []string{defaultAddress},
+		"address and port to listen at; may be repeated")
+	flags.StringVar(&w.config, "web-config", "",
+		"file with TLS and authentication, as of all exporters with exporter-toolkit")
 	flags.BoolVar(&w.socket, "systemd-socket", false, "listen at the sockets of a systemd socket unit")
 }
 
@@ -55,7 +57,8 @@ func (w *webOptions) serve(ctx context.Context, log *slog.Logger, gatherer *seri
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: scrapeTimeout, ReadTimeout: scrapeTimeout, WriteTimeout: scrapeTimeout, IdleTimeout: 5 * time.Minute}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: scrapeTimeout, ReadTimeout: scrapeTimeout,
+		WriteTimeout: scrapeTimeout, IdleTimeout: 5 * time.Minute}
 	context.AfterFunc(ctx, func() {
 		ending, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -63,7 +66,8 @@ func (w *webOptions) serve(ctx context.Context, log *slog.Logger, gatherer *seri
 			server.Close()
 		}
 	})
-	err = web.ListenAndServe(server, &web.FlagConfig{WebListenAddresses: &w.addresses, WebSystemdSocket: &w.socket, WebConfigFile: &w.config}, log)
+	err = web.ListenAndServe(server, &web.FlagConfig{WebListenAddresses: &w.addresses, WebSystemdSocket: &w.socket,
+		WebConfigFile: &w.config}, log)
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -84,7 +88,8 @@ func newHandler(gatherer *series.Gatherer, log *slog.Logger) (http.Handler, erro
 	mux := http.NewServeMux()
 	mux.Handle("/", page)
 	mux.Handle("/metrics", promhttp.HandlerFor(both{own, gatherer}, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError), MaxRequestsInFlight: scrapesMost, Timeout: scrapeTimeout,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError), MaxRequestsInFlight: scrapesMost,
+		Timeout: scrapeTimeout,
 	}))
 	return mux, nil
 }

@@ -71,7 +71,8 @@ is 1 if any line is FAIL.`,
 // ownCommand is a command of gojail's about the node in a remedy.
 var ownCommand = regexp.MustCompile(`\bgojail (init|jail|ls|pool|reload|run|sweep|vf)\b`)
 
-// listNodeFlags returns the flags that said which node is checked, as the commands of remedies need them, with a blank after each.
+// listNodeFlags returns the flags that said which node is checked, as the commands of remedies need them, with a blank
+// after each.
 func listNodeFlags(cmd *cobra.Command) (flags string) {
 	for _, name := range []string{"config", "state", "node"} {
 		if f := cmd.Flag(name); f != nil && f.Changed {
@@ -104,7 +105,8 @@ func (n *localNode) checkInChild(report func(check.Finding)) error {
 		return err
 	}
 	defer read.Close()
-	cmd := exec.Command("/proc/self/exe", "check", "--child", "--config="+n.Config, "--network="+n.network, "--state="+n.State,
+	cmd := exec.Command("/proc/self/exe", "check", "--child", "--config="+n.Config, "--network="+n.network,
+		"--state="+n.State,
 		"--node="+n.Name, "--libdir="+n.LibDir)
 	cmd.Stdout, cmd.Stderr = write, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -123,7 +125,8 @@ func (n *localNode) checkInChild(report func(check.Finding)) error {
 		read.SetReadDeadline(time.Now().Add(checkSilence))
 		switch err := findings.Decode(&f); {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return fmt.Errorf("the checks made no progress for %v: does the storage of slurm.conf, of the state directory or of scratch hang?", checkSilence)
+			return fmt.Errorf("the checks made no progress for %v: does the storage of slurm.conf, of the state "+
+				"directory or of scratch hang?", checkSilence)
 		case err != nil:
 			return fmt.Errorf("the process of the checks ended before its last finding: %w", err)
 		case f == check.Finding{}:

@@ -26,7 +26,8 @@ type networkCheck struct {
 
 // addFinding reports one line about the networks.
 func (c networkCheck) addFinding(level check.Level, remedy, format string, args ...any) {
-	found := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ") // an error that joins several mistakes becomes one line
+	// an error that joins several mistakes becomes one line
+	found := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
 	c.report(check.Finding{Level: level, Subject: "network", Found: found, Remedy: remedy})
 }
 
@@ -42,7 +43,8 @@ func (n *localNode) checkNetwork(report func(check.Finding)) {
 		k.addFinding(check.Fail, "jobs with a network fail until this is corrected", "%v", err)
 		return
 	}
-	k.addFinding(check.OK, "", "%s: policies: %d, rails: %d, pools: %d; default: %s", cfg.Path, len(cfg.Policies), len(cfg.Rails), len(cfg.Pools), cfg.Default)
+	k.addFinding(check.OK, "", "%s: policies: %d, rails: %d, pools: %d; default: %s", cfg.Path, len(cfg.Policies),
+		len(cfg.Rails), len(cfg.Pools), cfg.Default)
 	for _, warning := range cfg.ListWarnings() {
 		k.addFinding(check.Warn, "", "%s: %s", cfg.Path, warning)
 	}
@@ -98,7 +100,8 @@ func (c networkCheck) checkVFs(cfg *config.Config, h hardware) {
 	case err != nil:
 		c.addFinding(check.Fail, "", "VFs: %v", err)
 	case len(plan.Steps) > 0:
-		c.addFinding(check.Fail, "gojail vf apply", "VFs: %d settings differ from %s; the first: %s", len(plan.Steps), cfg.Path, plan.Steps[0])
+		c.addFinding(check.Fail, "gojail vf apply", "VFs: %d settings differ from %s; the first: %s", len(plan.Steps),
+			cfg.Path, plan.Steps[0])
 	default:
 		c.addFinding(check.OK, "", "VFs: as required by %s", cfg.Path)
 	}
@@ -130,7 +133,8 @@ const storageTimeout = 5 * time.Second
 func (c networkCheck) checkPool(cfg *config.Config, p *config.Pool) {
 	if p.Directory == "" {
 		if !p.Nodes.Contains(cfg.Node) {
-			c.addFinding(check.Fail, fmt.Sprintf("add it at the end of nodes in %s, line %d", cfg.Path, p.Line), "pool %q has no addresses for this node, %s", p.Name, cfg.Node)
+			c.addFinding(check.Fail, fmt.Sprintf("add it at the end of nodes in %s, line %d", cfg.Path, p.Line),
+				"pool %q has no addresses for this node, %s", p.Name, cfg.Node)
 			return
 		}
 		c.addFinding(check.OK, "", "pool %q: %d addresses of %s are this node's", p.Name, p.PerNode, p.Subnet)
@@ -142,7 +146,8 @@ func (c networkCheck) checkPool(cfg *config.Config, p *config.Pool) {
 	})
 	switch {
 	case !inTime:
-		c.addFinding(check.Fail, "check its file server", "pool %q: %s did not respond within %v", p.Name, p.Directory, storageTimeout)
+		c.addFinding(check.Fail, "check its file server", "pool %q: %s did not respond within %v", p.Name, p.Directory,
+			storageTimeout)
 	case err != nil:
 		c.addFinding(check.Fail, "", "pool %q: %v", p.Name, err)
 	default:
@@ -158,6 +163,7 @@ func (c networkCheck) checkQuarantine() {
 		return
 	}
 	for _, pci := range slices.Sorted(maps.Keys(quarantined)) {
-		c.addFinding(check.Warn, "run: gojail sweep, which retries; or repair the VF by hand and run: gojail vf lift "+pci, "VF %s is quarantined: %s", pci, quarantined[pci])
+		c.addFinding(check.Warn, "run: gojail sweep, which retries; or repair the VF by hand and run: gojail vf lift "+
+			pci, "VF %s is quarantined: %s", pci, quarantined[pci])
 	}
 }

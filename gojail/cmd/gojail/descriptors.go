@@ -16,9 +16,10 @@ import (
 	"github.com/gojail/gojail/gojail/state"
 )
 
-// descriptors connects the descriptors 0 to 2 of a command in a jail with those of this process, by copying. Each is a pipe, or a terminal
-// where this process's is one. With a descriptor of root's, a program of the jail could do more to the file than root meant: read
-// what is open for writing as well, change its mode (fchmod(2)), or open it again (proc_pid_fd(5)).
+// descriptors connects the descriptors 0 to 2 of a command in a jail with those of this process, by copying. Each is a
+// pipe, or a terminal where this process's is one. With a descriptor of root's, a program of the jail could do more to
+// the file than root meant: read what is open for writing as well, change its mode (fchmod(2)), or open it again
+// (proc_pid_fd(5)).
 type descriptors struct {
 	of       [3]*os.File // of the command
 	terminal *terminal
@@ -61,7 +62,8 @@ func (d *descriptors) openPipes() (err error) {
 		case own == nil:
 		case term.IsTerminal(number):
 			d.of[number] = d.terminal.tty
-		case number == 2 && len(d.outputs) == 1 && areSame(own, d.outputs[0].to): // one pipe keeps the order of what is written
+		// one pipe keeps the order of what is written
+		case number == 2 && len(d.outputs) == 1 && areSame(own, d.outputs[0].to):
 			d.of[2] = d.of[1]
 		default:
 			o := &output{to: own, copied: make(chan struct{})}
@@ -97,7 +99,8 @@ func areSame(a, b *os.File) bool {
 	return err == nil && also == nil && os.SameFile(one, other)
 }
 
-// formatArgument returns the argument for gojail-launcher that names the descriptor of the command's controlling terminal, 1 or 2.
+// formatArgument returns the argument for gojail-launcher that names the descriptor of the command's controlling
+// terminal, 1 or 2.
 func (d *descriptors) formatArgument() string {
 	for number := 1; number <= 2; number++ {
 		if d.terminal.tty != nil && d.of[number] == d.terminal.tty {
@@ -113,7 +116,8 @@ func (d *descriptors) startCopying() error {
 	if err := d.terminal.startCopying(); err != nil {
 		return err
 	}
-	// A write to a descriptor that nobody reads is to be an error, and not to end this process before the sandbox is removed.
+	// A write to a descriptor that nobody reads is to be an error, and not to end this process before the sandbox is
+	// removed.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	if d.input != nil {
 		go d.copyInput()
@@ -186,7 +190,8 @@ func (o *output) copyRest(buffer []byte) {
 	}
 }
 
-// finishCopying copies the remaining output of the command, which has ended, unless it is given up: a reader may have stopped.
+// finishCopying copies the remaining output of the command, which has ended, unless it is given up: a reader may have
+// stopped.
 func (d *descriptors) finishCopying(givenUp chan struct{}) (err error) {
 	d.terminal.drainOutput()
 	for _, o := range d.outputs {

@@ -43,7 +43,8 @@ srun --overlap --jobid=JOB --jail=NAME --pty bash`,
 				return fmt.Errorf("gojail enter needs a job's number; see: gojail ls")
 			}
 			if len(args) > 1 && cmd.ArgsLenAtDash() != 1 {
-				return fmt.Errorf("write -- before the command: gojail enter %s -- %s", args[0], strings.Join(args[1:], " "))
+				return fmt.Errorf("write -- before the command: gojail enter %s -- %s", args[0],
+					strings.Join(args[1:], " "))
 			}
 			return nil
 		},
@@ -67,7 +68,8 @@ func (n *localNode) enterSandbox(job, sandbox, name string, command []string) er
 	if err != nil {
 		return fmt.Errorf("job %s: %w", job, err)
 	}
-	who, err := chooseRunner(name, owner, false, fmt.Sprintf("job %s is of user %s: -u takes root or %[2]s", job, owner.name))
+	who, err := chooseRunner(name, owner, false, fmt.Sprintf("job %s is of user %s: -u takes root or %[2]s", job,
+		owner.name))
 	if err != nil {
 		return err
 	}

@@ -48,11 +48,14 @@ names the GPUs already, omit their lines, as the second example does.`,
 			}
 			out := cmd.OutOrStdout()
 			if slurmConf == "" {
-				fmt.Fprintf(out, "# %s has no VF or GPU for Slurm: no rail of network.toml has gres, or none is on this node\n%s", n.Name, gresConf)
+				fmt.Fprintf(out,
+					"# %s has no VF or GPU for Slurm: no rail of network.toml has gres, or none is on this node\n%s",
+					n.Name, gresConf)
 				return nil
 			}
 			fmt.Fprintf(out, "# gres.conf, on every node:\n%s", gresConf)
-			fmt.Fprintf(out, "# slurm.conf: one GresTypes for all nodes; Gres belongs to the NodeName line of %s:\n%s", n.Name, slurmConf)
+			fmt.Fprintf(out, "# slurm.conf: one GresTypes for all nodes; Gres belongs to the NodeName line of %s:\n%s",
+				n.Name, slurmConf)
 			return nil
 		},
 	}

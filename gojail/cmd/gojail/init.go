@@ -53,7 +53,8 @@ unless you confirm at the terminal or give --force.`,
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "create them even in a root without /bin/sh")
-	cmd.Flags().StringVar(&tree, "tree", "", "create them in this directory, from which an image is made later, not in root =")
+	cmd.Flags().StringVar(&tree, "tree", "",
+		"create them in this directory, from which an image is made later, not in root =")
 	return cmd
 }
 
@@ -78,7 +79,8 @@ func (n *localNode) createTargets(cmd *cobra.Command, name, tree string, force b
 		return err
 	}
 	if lacks := check.FindMissingShell(j, view); lacks != "" && !force && !isConfirmed(cmd, j.Root+" "+lacks) {
-		return fmt.Errorf("%s %s: it is probably the wrong tree, and nothing was created; correct root = in %s, or run: gojail init --force %s",
+		return fmt.Errorf("%s %s: it is probably the wrong tree, and nothing was created; correct root = in %s, or "+
+			"run: gojail init --force %s",
 			j.Root, lacks, c.Path, j.Name)
 	}
 	made, err := mount.MakeTargets(c, j, view, time.Now().Add(initTimeout))

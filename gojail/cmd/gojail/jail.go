@@ -42,7 +42,8 @@ from it (root = "store:debian"). docs/jails.md has the procedures.`,
 		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&j.store, "store", "", "the directory of the store (default: store of gojail.toml)")
-	cmd.AddCommand(newJailBuildCommand(j), newJailLsCommand(j), newJailSwitchCommand(j), newJailRollbackCommand(j), newJailEditCommand(j), newJailVerifyCommand(j),
+	cmd.AddCommand(newJailBuildCommand(j), newJailLsCommand(j), newJailSwitchCommand(j), newJailRollbackCommand(j),
+		newJailEditCommand(j), newJailVerifyCommand(j),
 		newJailRmCommand(j), newJailGCCommand(j), newUnpackCommand())
 	return cmd
 }
@@ -81,8 +82,8 @@ func (j *jailCommand) openStore() (*store.Store, error) {
 	return store.Open(dir)
 }
 
-// openStoreForChange removes what killed edits left on this node, and opens the store. What cannot be removed hinders no
-// change.
+// openStoreForChange removes what killed edits left on this node, and opens the store. What cannot be removed hinders
+// no change.
 func (j *jailCommand) openStoreForChange(cmd *cobra.Command) (*store.Store, error) {
 	if _, err := sweepEdits(); err != nil {
 		fmt.Fprintln(cmd.ErrOrStderr(), "gojail:", oneline.Printable(err.Error()))
@@ -113,7 +114,8 @@ func takeJailAndVersion(required bool) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case required && len(args) != 2:
-			return fmt.Errorf("%s needs two arguments, the name of a jail and a version; see: %[1]s --help", cmd.CommandPath())
+			return fmt.Errorf("%s needs two arguments, the name of a jail and a version; see: %[1]s --help",
+				cmd.CommandPath())
 		case len(args) == 0 || len(args) > 2:
 			return fmt.Errorf("%s needs the name of a jail, and takes a version; see: %[1]s --help", cmd.CommandPath())
 		}
@@ -156,8 +158,8 @@ func findAuthor() string {
 	return name + "@" + host
 }
 
-// interruptible returns a context that ends by Ctrl-C, or when the command is terminated. A second signal ends the command: it may
-// wait for storage that does not answer.
+// interruptible returns a context that ends by Ctrl-C, or when the command is terminated. A second signal ends the
+// command: it may wait for storage that does not answer.
 func interruptible(cmd *cobra.Command) (context.Context, func()) {
 	parent := cmd.Context()
 	if parent == nil {

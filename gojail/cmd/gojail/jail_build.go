@@ -56,7 +56,8 @@ the first three.`,
   gojail jail build debian --from debootstrap:trixie -- --include=python3`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 || len(args) > 1 && cmd.ArgsLenAtDash() != 1 {
-				return fmt.Errorf("gojail jail build needs one argument, the name of a jail; see: gojail jail build --help")
+				return fmt.Errorf(
+					"gojail jail build needs one argument, the name of a jail; see: gojail jail build --help")
 			}
 			return nil
 		},
@@ -68,10 +69,13 @@ the first three.`,
 	flags.StringVar(&r.Format, "as", store.FormatDir, "what a version is stored as: dir, squashfs or erofs")
 	flags.StringVar(&r.Image.Platform, "platform", "", "OS/ARCHITECTURE of an image (default: this machine's)")
 	flags.BoolVar(&r.Image.Insecure, "insecure", false, "use a registry without TLS")
-	flags.StringVar(&r.Image.Authority, "ca", "", "file with the certificates of a registry's authority (default: the system's)")
-	flags.StringVar(&r.Policy.Devices, "devices", unpack.DevicesDrop, "how device nodes are treated: drop, refuse or make")
+	flags.StringVar(&r.Image.Authority, "ca", "",
+		"file with the certificates of a registry's authority (default: the system's)")
+	flags.StringVar(&r.Policy.Devices, "devices", unpack.DevicesDrop,
+		"how device nodes are treated: drop, refuse or make")
 	flags.BoolVar(&r.Policy.Setuid, "keep-setuid", false, "keep set-ID bits and file capabilities, also outside jails")
-	flags.Int64Var(&r.Limits.Entries, "max-entries", 0, "maximum number of files in a source (default: by its size, at most 4 million)")
+	flags.Int64Var(&r.Limits.Entries, "max-entries", 0,
+		"maximum number of files in a source (default: by its size, at most 4 million)")
 	flags.StringVar(&f.maxSize, "max-size", "", "maximum size of its files together (default: by its size, at most 1T)")
 	flags.BoolVar(&f.bare, "no-targets", false, "create no mount targets")
 	flags.BoolVar(&r.Wait, "wait", false, "wait while somebody else builds this jail")
@@ -137,7 +141,8 @@ func printHidden(w io.Writer, jail *store.Jail, version string) {
 	}
 	defer root.Close()
 	if files := check.FindHidden(int(root.Fd())); len(files) > 0 {
-		fmt.Fprintf(w, "no job sees %s: each has its own directory there; move what programs need to another one\n", oneline.Printable(strings.Join(files, " ")))
+		fmt.Fprintf(w, "no job sees %s: each has its own directory there; move what programs need to another one\n",
+			oneline.Printable(strings.Join(files, " ")))
 	}
 }
 

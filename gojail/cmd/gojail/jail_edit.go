@@ -32,14 +32,16 @@ keeps the format of the one it is copied from.`,
   gojail jail edit debian -- sh -c 'apt-get update && apt-get -y upgrade'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 || len(args) > 1 && cmd.ArgsLenAtDash() != 1 {
-				return fmt.Errorf("gojail jail edit needs the name of a jail, and -- before a command; see: gojail jail edit --help")
+				return fmt.Errorf(
+					"gojail jail edit needs the name of a jail, and -- before a command; see: gojail jail edit --help")
 			}
 			return nil
 		},
 		ValidArgsFunction: j.completeStored,
 		RunE:              func(cmd *cobra.Command, args []string) error { return j.edit(cmd, r, args) },
 	}
-	cmd.Flags().BoolVar(&r.Policy.Setuid, "keep-setuid", false, "keep set-ID bits and file capabilities, also outside jails")
+	cmd.Flags().BoolVar(&r.Policy.Setuid, "keep-setuid", false,
+		"keep set-ID bits and file capabilities, also outside jails")
 	cmd.Flags().BoolVar(&r.Wait, "wait", false, "wait while somebody else builds this jail")
 	return cmd
 }
@@ -58,7 +60,8 @@ func (j *jailCommand) edit(cmd *cobra.Command, r *build.Request, args []string) 
 	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
-	record, err := build.Edit(ctx, jail, *r, func(_ context.Context, root string) error { return j.runIn(root, args[1:]) })
+	record, err := build.Edit(ctx, jail, *r,
+		func(_ context.Context, root string) error { return j.runIn(root, args[1:]) })
 	var code silentExit
 	if errors.As(err, &code) {
 		return fmt.Errorf("the command ended with %d: there is no new version of jail %s", int(code), args[0])

@@ -19,8 +19,9 @@ import (
 	"github.com/gojail/gojail/internal/rmtree"
 )
 
-// An edit has a directory editsDir/gojail-edit-PID-RANDOM with the configuration and the state directory of its sandbox.
-// Its process holds flock(2) on the directory, which the kernel releases when the process ends in whatever way.
+// An edit has a directory editsDir/gojail-edit-PID-RANDOM with the configuration and the state directory of its
+// sandbox. Its process holds flock(2) on the directory, which the kernel releases when the process ends in whatever
+// way.
 const (
 	editsDir   = "/run"
 	editPrefix = "gojail-edit-"
@@ -35,8 +36,8 @@ type editDirectory struct {
 	lock *os.File
 }
 
-// makeEditDirectory creates the directory of this process's edit. A sweep may remove a directory that is not locked yet;
-// then it creates another one.
+// makeEditDirectory creates the directory of this process's edit. A sweep may remove a directory that is not locked
+// yet; then it creates another one.
 func makeEditDirectory() (*editDirectory, error) {
 	for {
 		dir, err := os.MkdirTemp(editsDir, fmt.Sprintf("%s%d-", editPrefix, os.Getpid()))
@@ -91,8 +92,8 @@ func (d *editDirectory) remove() error {
 
 func (d *editDirectory) statePath() string { return filepath.Join(d.path, "state") }
 
-// sweepEdits removes what killed edits left on this node. Their copies in the store are removed by the next change of the
-// jail, on whichever node.
+// sweepEdits removes what killed edits left on this node. Their copies in the store are removed by the next change of
+// the jail, on whichever node.
 func sweepEdits() (removed []string, err error) {
 	entries, err := os.ReadDir(editsDir)
 	if err != nil {

@@ -36,8 +36,8 @@ namespaces = ["pid", "ipc", "uts"]
 abstract_sockets = %s
 `
 
-// editID is the first of the ids, on the node, of an edit: that of its root. They are the highest that are no id of a user's in any
-// common numbering, and end before those that the kernel takes for "none".
+// editID is the first of the ids, on the node, of an edit: that of its root. They are the highest that are no id of a
+// user's in any common numbering, and end before those that the kernel takes for "none".
 const editID = 1<<32 - 2*subids.Count
 
 // findEditor returns how the command of an edit in a tree runs, and the value of abstract_sockets for it.
@@ -51,9 +51,10 @@ func findEditor(root string) (who *runner, sockets string, err error) {
 	return who, sockets, nil
 }
 
-// planEditor returns how the command of an edit runs. Its root is no user of the node if the ids of the copy can be mapped. Otherwise it is
-// uid 0 with capabilities over the sandbox alone, and is kept from the node's daemons, which would believe that uid (SO_PEERCRED of unix(7)):
-// by the kernel, if that can isolate abstract sockets, or else without Unix sockets.
+// planEditor returns how the command of an edit runs. Its root is no user of the node if the ids of the copy can be
+// mapped. Otherwise it is uid 0 with capabilities over the sandbox alone, and is kept from the node's daemons, which
+// would believe that uid (SO_PEERCRED of unix(7)): by the kernel, if that can isolate abstract sockets, or else without
+// Unix sockets.
 func planEditor(canMap, canScope bool) (who *runner, sockets string) {
 	who, sockets = &runner{person: &person{name: "root", home: "/root"}, ids: subids.Count}, config.AbstractStep
 	if canMap {
@@ -83,7 +84,8 @@ func (j *jailCommand) runIn(root string, command []string) (err error) {
 	own := *j.localNode
 	own.Config, own.State = filepath.Join(dir.path, "gojail.toml"), dir.statePath()
 	var quoted []any
-	for _, path := range []string{filepath.Join(dir.path, "scratch"), c.Slurm.Conf, c.Slurm.Spool, c.Slurm.Munge, root, sockets} {
+	for _, path := range []string{filepath.Join(dir.path, "scratch"), c.Slurm.Conf, c.Slurm.Spool, c.Slurm.Munge, root,
+		sockets} {
 		quoted = append(quoted, strconv.Quote(path))
 	}
 	if err := os.WriteFile(own.Config, fmt.Appendf(nil, editConfig, quoted...), 0o644); err != nil {

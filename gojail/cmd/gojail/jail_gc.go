@@ -61,7 +61,8 @@ counts as none, unless Slurm reports that the node is up.`,
 					fmt.Fprintf(cmd.OutOrStdout(), "removed version %s of jail %s\n", version, jail.Name)
 				}
 				for _, k := range jail.Kept {
-					fmt.Fprintf(cmd.OutOrStdout(), "kept version %s of jail %s: %s\n", k.Version, jail.Name, oneline.Printable(k.Why))
+					fmt.Fprintf(cmd.OutOrStdout(), "kept version %s of jail %s: %s\n", k.Version, jail.Name,
+						oneline.Printable(k.Why))
 				}
 			}
 			return err

@@ -111,11 +111,14 @@ func printStored(w io.Writer, list []storedJail) error {
 				mark = "*"
 			}
 			if v.Error != "" {
-				fmt.Fprintf(t, "%s\t%s%s\t%s\t-\t%d\t%d\t-\t-\t-\t%s\n", jail.Name, mark, v.Version, v.Format, v.nodes, v.jobs, oneline.Printable(v.Error))
+				fmt.Fprintf(t, "%s\t%s%s\t%s\t-\t%d\t%d\t-\t-\t-\t%s\n", jail.Name, mark, v.Version, v.Format, v.nodes,
+					v.jobs, oneline.Printable(v.Error))
 				continue
 			}
-			fmt.Fprintf(t, "%s\t%s%s\t%s\t%s\t%d\t%d\t%s\t%s\t%.19s\t%s\n", jail.Name, mark, v.Version, v.Format, formatSize(v.Stored), v.nodes, v.jobs,
-				v.Built.Local().Format(time.DateTime), oneline.Printable(v.By), oneline.Printable(v.Digest), oneline.Printable(v.Source))
+			fmt.Fprintf(t, "%s\t%s%s\t%s\t%s\t%d\t%d\t%s\t%s\t%.19s\t%s\n", jail.Name, mark, v.Version, v.Format,
+				formatSize(v.Stored), v.nodes, v.jobs,
+				v.Built.Local().Format(time.DateTime), oneline.Printable(v.By), oneline.Printable(v.Digest),
+				oneline.Printable(v.Source))
 		}
 		if len(jail.Versions) == 0 {
 			fmt.Fprintf(t, "%s\tno version\n", jail.Name)

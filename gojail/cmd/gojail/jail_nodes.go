@@ -28,9 +28,11 @@ type nodesFlags struct {
 }
 
 func (f *nodesFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.except, "except", "", "nodes of Slurm that have no jails of this store, such as login[1-2]")
+	cmd.Flags().StringVar(&f.except, "except", "",
+		"nodes of Slurm that have no jails of this store, such as login[1-2]")
 	cmd.Flags().BoolVar(&f.noSlurm, "no-slurm", false, "do not ask Slurm for its nodes: only nodes with a lease count")
-	cmd.Flags().DurationVar(&f.expiry, "expire", store.DefaultExpiry, "maximum age of a lease, unless Slurm reports that its node is up")
+	cmd.Flags().DurationVar(&f.expiry, "expire", store.DefaultExpiry,
+		"maximum age of a lease, unless Slurm reports that its node is up")
 }
 
 // sinfoTimeout is the timeout for slurmctld's answer.
@@ -39,7 +41,8 @@ const sinfoTimeout = 20 * time.Second
 // askSlurm returns the nodes that must have a lease, with the name of their cluster, which is part of a lease.
 func (j *jailCommand) askSlurm(ctx context.Context, f *nodesFlags) (cluster store.Cluster, err error) {
 	if f.expiry < time.Hour {
-		return cluster, fmt.Errorf("--expire %v: must be at least 1h, within which each node writes its lease again", f.expiry)
+		return cluster, fmt.Errorf("--expire %v: must be at least 1h, within which each node writes its lease again",
+			f.expiry)
 	}
 	if f.noSlurm {
 		return cluster, nil
@@ -54,10 +57,13 @@ func (j *jailCommand) askSlurm(ctx context.Context, f *nodesFlags) (cluster stor
 	}
 	sinfo := node.FindSlurmCommand(c, "sinfo")
 	if sinfo == "" {
-		return cluster, fmt.Errorf("cannot ask Slurm for its nodes: this machine has no sinfo; run it on a node that has it, or give --no-slurm if each node that uses the store has written its lease")
+		return cluster, fmt.Errorf("cannot ask Slurm for its nodes: this machine has no sinfo; run it on a node that " +
+			"has it, or give --no-slurm if each node that uses the store has written its lease")
 	}
 	if cluster.Name = node.SlurmValue(c, "ClusterName"); cluster.Name == "" {
-		return cluster, fmt.Errorf("cannot determine the name of this cluster: %s does not have ClusterName; run it on a node that has it, or give --no-slurm if each node that uses the store has written its lease", filepath.Join(c.Slurm.Conf, "slurm.conf"))
+		return cluster, fmt.Errorf("cannot determine the name of this cluster: %s does not have ClusterName; run it "+
+			"on a node that has it, or give --no-slurm if each node that uses the store has written its lease",
+			filepath.Join(c.Slurm.Conf, "slurm.conf"))
 	}
 	var nodes nodeList
 	odd, err := slurm.Rows(ctx, slurm.Program{

@@ -61,7 +61,8 @@ rollback goes one version further back. Removed versions are skipped.`,
 	}
 }
 
-func (j *jailCommand) move(cmd *cobra.Command, name string, do func(context.Context, *store.Jail) (store.Moved, error)) error {
+func (j *jailCommand) move(cmd *cobra.Command, name string, do func(context.Context, *store.Jail) (store.Moved,
+	error)) error {
 	jail, err := j.openJailForChange(cmd, name)
 	if err != nil {
 		return err
@@ -88,8 +89,8 @@ func printMoved(w io.Writer, name string, moved store.Moved) {
 	}
 }
 
-// printUsers prints the uses of the version that was current before, by the leases of the nodes. If this machine is a node,
-// it writes its own lease first.
+// printUsers prints the uses of the version that was current before, by the leases of the nodes. If this machine is a
+// node, it writes its own lease first.
 func (j *jailCommand) printUsers(w io.Writer, jail *store.Jail, moved store.Moved) {
 	if moved.From == "" || moved.From == moved.To {
 		return
@@ -113,8 +114,8 @@ func (j *jailCommand) printUsers(w io.Writer, jail *store.Jail, moved store.Move
 	}
 }
 
-// refreshOwnLease writes the lease of this node, so that it names jobs that began since. A failure makes the answer older,
-// which its time shows.
+// refreshOwnLease writes the lease of this node, so that it names jobs that began since. A failure makes the answer
+// older, which its time shows.
 func (j *jailCommand) refreshOwnLease() {
 	c, err := j.loadConfig()
 	if err != nil {

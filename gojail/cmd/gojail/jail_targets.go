@@ -14,8 +14,8 @@ import (
 	"github.com/gojail/gojail/internal/rmtree"
 )
 
-// planTargets returns a function that creates the mount targets of a jail in a new version, for each jail of gojail.toml that
-// uses it, or else for a jail with the defaults.
+// planTargets returns a function that creates the mount targets of a jail in a new version, for each jail of
+// gojail.toml that uses it, or else for a jail with the defaults.
 func (j *jailCommand) planTargets(name string) (func(root string) ([]string, error), error) {
 	c, err := j.loadConfig()
 	if err != nil {
@@ -34,7 +34,9 @@ func (j *jailCommand) planTargets(name string) (func(root string) ([]string, err
 				made = append(made, t.String())
 			}
 			if err != nil {
-				return nil, fmt.Errorf("cannot create the mount targets of jail %s: %w; to create none, give --no-targets", jail.Name, err)
+				return nil,
+					fmt.Errorf("cannot create the mount targets of jail %s: %w; to create none, give --no-targets",
+						jail.Name, err)
 			}
 		}
 		return made, nil
@@ -58,8 +60,8 @@ func findUsers(c *config.Config, name string) (list []config.Jail, err error) {
 	return []config.Jail{*standard}, nil
 }
 
-// makeTargetsIn creates the mount targets of a jail in its root, and removes the lock file that this leaves: it has no use in
-// a root that is being built.
+// makeTargetsIn creates the mount targets of a jail in its root, and removes the lock file that this leaves: it has no
+// use in a root that is being built.
 func makeTargetsIn(c *config.Config, jail *config.Jail, state string) ([]plan.Target, error) {
 	facts, err := node.ReadHost(c, jail, state)
 	if err != nil {
@@ -70,7 +72,8 @@ func makeTargetsIn(c *config.Config, jail *config.Jail, state string) ([]plan.Ta
 		return nil, err
 	}
 	until := time.Now().Add(initTimeout)
-	if err := rmtree.Remove(jail.Root, contract.RootLock, until); err != nil { // one that came with the source, of any kind
+	// one that came with the source, of any kind
+	if err := rmtree.Remove(jail.Root, contract.RootLock, until); err != nil {
 		return nil, err
 	}
 	made, err := mount.MakeTargets(c, jail, view, until)

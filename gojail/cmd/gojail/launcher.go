@@ -21,16 +21,18 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// runLauncher runs gojail-launcher with the verb and words, and waits for its answer. It returns the process that the launcher
-// leaves for this process to wait for, or nil. adjust changes the launcher's command before it is started.
-func (n *localNode) runLauncher(verb string, deadline time.Duration, words []string, adjust func(*exec.Cmd)) (process *os.Process, err error) {
+// runLauncher runs gojail-launcher with the verb and words, and waits for its answer. It returns the process that the
+// launcher leaves for this process to wait for, or nil. adjust changes the launcher's command before it is started.
+func (n *localNode) runLauncher(verb string, deadline time.Duration, words []string,
+	adjust func(*exec.Cmd)) (process *os.Process, err error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer read.Close()
-	cmd := exec.Command(filepath.Join(n.LibDir, contract.Launcher), append([]string{verb, "state=" + n.State, "config=" + n.Config,
-		"node=" + n.Node.Name, fmt.Sprintf("deadline=%d", deadline.Milliseconds())}, words...)...)
+	cmd := exec.Command(filepath.Join(n.LibDir, contract.Launcher),
+		append([]string{verb, "state=" + n.State, "config=" + n.Config,
+			"node=" + n.Node.Name, fmt.Sprintf("deadline=%d", deadline.Milliseconds())}, words...)...)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.ExtraFiles = []*os.File{write} // descriptor 3, GOJAIL_REPLY_FD of gojail.h
 	cmd.Stderr = os.Stderr
@@ -38,7 +40,8 @@ func (n *localNode) runLauncher(verb string, deadline time.Duration, words []str
 	err = cmd.Start()
 	write.Close()
 	if err != nil {
-		return nil, fmt.Errorf("cannot start gojail-launcher; is gojail installed in %s? (--libdir): %w", n.LibDir, oneline.Cause(err))
+		return nil, fmt.Errorf("cannot start gojail-launcher; is gojail installed in %s? (--libdir): %w", n.LibDir,
+			oneline.Cause(err))
 	}
 	// The launcher keeps the deadline itself, unless it hangs, or a child of it holds the pipe open.
 	read.SetReadDeadline(time.Now().Add(deadline + launcherPatience))
@@ -72,8 +75,10 @@ func (n *localNode) buildSandbox(c *config.Config, j *config.Jail, job string, w
 	return err
 }
 
-// startInSandbox starts gojail-launcher to run the command in a sandbox. The command keeps no privilege that tasks give up.
-func (n *localNode) startInSandbox(d *descriptors, deadline time.Duration, words, command []string) (*os.Process, error) {
+// startInSandbox starts gojail-launcher to run the command in a sandbox. The command keeps no privilege that tasks give
+// up.
+func (n *localNode) startInSandbox(d *descriptors, deadline time.Duration, words, command []string) (*os.Process,
+	error) {
 	for _, name := range []string{"TERM", "LANG", "TZ"} {
 		words = append(words, name+"="+os.Getenv(name))
 	}

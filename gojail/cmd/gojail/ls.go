@@ -136,7 +136,8 @@ func (n *localNode) readListing() (*listing, error) {
 }
 
 func makeSandboxRow(job string, r state.Record) sandboxRow {
-	row := sandboxRow{Job: job, Jail: r.Jail(), Sandbox: r.Name, State: formatState(r), UIDs: []uint32{}, Mounts: []string{}}
+	row := sandboxRow{Job: job, Jail: r.Jail(), Sandbox: r.Name, State: formatState(r), UIDs: []uint32{},
+		Mounts: []string{}}
 	if r.Alive || row.State == "foreign" {
 		row.Holder, row.Version, row.Started = r.PID, r.Version, &r.Written
 		users := r.Inhabitants()
@@ -199,15 +200,18 @@ func (l *listing) print(w io.Writer) error {
 	for _, s := range l.Sandboxes {
 		mounts := "-"
 		if len(s.Mounts) > 0 {
-			mounts = oneline.Printable(strings.Join(s.Mounts, " ")) // a job from before the rules for user mounts may have control characters
+			// a job from before the rules for user mounts may have control characters
+			mounts = oneline.Printable(strings.Join(s.Mounts, " "))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", s.Job, s.Jail, formatNumber(s.Holder), cmp.Or(s.Version, "-"), formatTime(s.Started), formatUsers(s.UIDs), s.Processes, s.State, mounts)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", s.Job, s.Jail, formatNumber(s.Holder),
+			cmp.Or(s.Version, "-"), formatTime(s.Started), formatUsers(s.UIDs), s.Processes, s.State, mounts)
 	}
 	if len(l.Templates) > 0 {
 		fmt.Fprintln(t, "\nASSEMBLED JAIL\tZYGOTE\tVERSION\tSTARTED\tSTATE\tROOT")
 	}
 	for _, z := range l.Templates {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", z.Jail, formatNumber(z.Zygote), cmp.Or(z.Version, "-"), formatTime(z.Started), z.State, cmp.Or(z.Root, "-"))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", z.Jail, formatNumber(z.Zygote), cmp.Or(z.Version, "-"),
+			formatTime(z.Started), z.State, cmp.Or(z.Root, "-"))
 	}
 	return t.Flush()
 }

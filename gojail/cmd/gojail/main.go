@@ -44,7 +44,8 @@ func main() {
 	}
 }
 
-// formatError returns an error as lines for a terminal. It may quote names that users have chosen, or the answer of a registry.
+// formatError returns an error as lines for a terminal. It may quote names that users have chosen, or the answer of a
+// registry.
 func formatError(err error) (lines []string) {
 	for _, line := range tomlfile.List(err) {
 		if os.Geteuid() == 0 {
@@ -101,12 +102,18 @@ The whole procedure is docs/install.md, in /usr/share/doc/gojail of the package.
 	})
 	flags := root.PersistentFlags()
 	flags.StringVar(&n.Config, "config", contract.DefaultConfig, "the configuration file")
-	flags.StringVar(&n.network, "network", "", "the configuration file of jobs' networks (default: network.toml beside --config)")
-	flags.StringVar(&n.State, "state", "", "the state directory; %n is the node's name (default: from plugstack.conf, or "+contract.DefaultState+")")
-	flags.StringVar(&n.Name, "node", "", "the name of this node in slurm.conf (default: the host name up to the first dot)")
-	flags.StringVar(&n.LibDir, "libdir", "", "the directory of the plugin (default: ../lib/gojail relative to this command)")
-	root.AddCommand(newCheckCommand(n), newInitCommand(n), newRunCommand(n), newEnterCommand(n), newLsCommand(n), newSpecCommand(n),
-		newSweepCommand(n), newReloadCommand(n), newMetricsCommand(n), newJailCommand(n), newVFCommand(n), newPoolCommand(n), newGresCommand(n), newNodeConfCommand(n), newNetCommand(n), newVersionCommand())
+	flags.StringVar(&n.network, "network", "",
+		"the configuration file of jobs' networks (default: network.toml beside --config)")
+	flags.StringVar(&n.State, "state", "",
+		"the state directory; %n is the node's name (default: from plugstack.conf, or "+contract.DefaultState+")")
+	flags.StringVar(&n.Name, "node", "",
+		"the name of this node in slurm.conf (default: the host name up to the first dot)")
+	flags.StringVar(&n.LibDir, "libdir", "",
+		"the directory of the plugin (default: ../lib/gojail relative to this command)")
+	root.AddCommand(newCheckCommand(n), newInitCommand(n), newRunCommand(n), newEnterCommand(n), newLsCommand(n),
+		newSpecCommand(n),
+		newSweepCommand(n), newReloadCommand(n), newMetricsCommand(n), newJailCommand(n), newVFCommand(n),
+		newPoolCommand(n), newGresCommand(n), newNodeConfCommand(n), newNetCommand(n), newVersionCommand())
 	return root
 }
 
@@ -172,7 +179,8 @@ func makeAbsolute(path *string) error {
 // root.
 func isCompletion(cmd *cobra.Command) bool {
 	for c := cmd; c != nil; c = c.Parent() {
-		if strings.HasPrefix(c.Name(), "completion") || strings.HasPrefix(c.Name(), "__complete") || c.Name() == "help" {
+		if strings.HasPrefix(c.Name(), "completion") || strings.HasPrefix(c.Name(), "__complete") ||
+			c.Name() == "help" {
 			return true
 		}
 	}
@@ -199,7 +207,8 @@ func (n *localNode) loadJail(name string) (*config.Config, *config.Jail, error) 
 }
 
 // completeJailNames returns the names of the jails for the shell's completion.
-func (n *localNode) completeJailNames(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (n *localNode) completeJailNames(cmd *cobra.Command, args []string, _ string) ([]string,
+	cobra.ShellCompDirective) {
 	if len(args) > 0 || n.fillDefaults(cmd) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -61,7 +61,8 @@ gojail_metrics_errors; the exit code is 1 only if the metrics cannot be written.
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&mapping, "dcgm-job-mapping", "", "the directory that dcgm-exporter reads jobs of GPUs from (its --hpc-job-mapping-dir)")
+	cmd.Flags().StringVar(&mapping, "dcgm-job-mapping", "",
+		"the directory that dcgm-exporter reads jobs of GPUs from (its --hpc-job-mapping-dir)")
 	cmd.Flags().StringVar(&output, "output", "", "the file to replace; its name ends in .prom")
 	return cmd
 }

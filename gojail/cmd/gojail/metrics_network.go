@@ -37,11 +37,13 @@ func addNetwork(f *metrics.Facts, s *state.State, network *attach.Network) error
 	var counters map[string]job.Counters
 	namespace, err := s.OpenNetwork(network.Job)
 	if err == nil {
-		counters, err = job.ReadCounters(filepath.Join(s.JobDir(network.Job), contract.NetCountersFile), namespace, network.Rails)
+		counters, err = job.ReadCounters(filepath.Join(s.JobDir(network.Job), contract.NetCountersFile), namespace,
+			network.Rails)
 		namespace.Close()
 	}
 	for _, r := range network.Rails {
-		f.VFs = append(f.VFs, metrics.VF{Job: network.Job, Rail: r.Rail, PCI: r.PCI, Netdev: r.Name, RDMA: r.RDMA, PF: r.PF,
+		f.VFs = append(f.VFs, metrics.VF{Job: network.Job, Rail: r.Rail, PCI: r.PCI, Netdev: r.Name, RDMA: r.RDMA,
+			PF:     r.PF,
 			Number: strconv.Itoa(r.VF), Interface: counters[r.Rail].Interface, Ports: counters[r.Rail].Ports})
 	}
 	if err != nil {

@@ -111,7 +111,8 @@ func (n *localNode) readNetworks(jobs []string) ([]jobNetwork, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && all: // the network is being attached or released
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, fmt.Errorf("job %s has no network on this node; to list the jobs that have one, run: gojail vf ls", job)
+			return nil,
+				fmt.Errorf("job %s has no network on this node; to list the jobs that have one, run: gojail vf ls", job)
 		case err != nil:
 			return nil, err
 		default:
@@ -127,7 +128,8 @@ func convertRecord(record *attach.Network) jobNetwork {
 	const state = "attached"
 	network := jobNetwork{record.Job, job.View{Rails: []job.Rail{}}}
 	if c := record.Control; c != nil {
-		network.Control = &job.Rail{Rail: "control", Interface: c.Name, State: state, Gateways: []netip.Addr{}, RDMA: []string{}}
+		network.Control = &job.Rail{Rail: "control", Interface: c.Name, State: state, Gateways: []netip.Addr{},
+			RDMA: []string{}}
 		for _, a := range c.Addresses {
 			network.Control.Addresses = append(network.Control.Addresses, netip.PrefixFrom(a, a.BitLen()))
 		}
@@ -157,7 +159,8 @@ func printNetworks(w io.Writer, networks []jobNetwork) error {
 				fmt.Fprintln(t, "JOB\tRAIL\tINTERFACE\tADDRESS\tGATEWAY\tRDMA\tPCI\tSTATE")
 			}
 			count++
-			cells := []string{network.Job, r.Rail, r.Interface, joinStrings(r.Addresses), joinStrings(r.Gateways), strings.Join(r.RDMA, ","), r.PCI, r.State}
+			cells := []string{network.Job, r.Rail, r.Interface, joinStrings(r.Addresses), joinStrings(r.Gateways),
+				strings.Join(r.RDMA, ","), r.PCI, r.State}
 			for i, cell := range cells {
 				if cell == "" {
 					cells[i] = "-"

@@ -27,14 +27,16 @@ const nobodyID = 65534 // the overflow id of the kernel, too (proc_sys_fs(5))
 // runner is a person and how the person's command sees itself.
 type runner struct {
 	*person
-	ids       int  // number of ids in the command's user namespace, in which it is root; 0: it has none, and is the person
+	// number of ids in the command's user namespace, in which it is root; 0: it has none, and is the person
+	ids       int
 	noSockets bool // it may open no Unix socket
 }
 
 // rootIDs is the number of ids in the user namespace of a command that is root of its sandbox: root alone.
 const rootIDs = 1
 
-// isMapped reports whether the command has a range of ids that are no user's, to which those of the jail's files are mapped.
+// isMapped reports whether the command has a range of ids that are no user's, to which those of the jail's files are
+// mapped.
 func (r *runner) isMapped() bool { return r.ids > rootIDs && r.uid != 0 }
 
 // mayUseSockets reports whether the command may prove to munge, and to the like of it, who it is.
@@ -101,8 +103,9 @@ func readPerson(u *user.User) (*person, error) {
 	return p, nil
 }
 
-// findCaller returns the person who logged in and now calls this command as root, from the file loginuid of proc_pid_loginuid(5). The kernel keeps it
-// over su(1) and sudo(8), unlike a variable. Returns nobody for root, and for what no login has started.
+// findCaller returns the person who logged in and now calls this command as root, from the file loginuid of
+// proc_pid_loginuid(5). The kernel keeps it over su(1) and sudo(8), unlike a variable. Returns nobody for root, and for
+// what no login has started.
 func findCaller(loginuid string) (*person, error) {
 	text, err := os.ReadFile(loginuid)
 	if err != nil { // a kernel without audit
@@ -123,8 +126,9 @@ func findCaller(loginuid string) (*person, error) {
 	return p, nil
 }
 
-// chooseRunner returns how a command runs: as its person; as root of its sandbox, if that is asked for by name; or as nobody, if others may.
-// No identity is lent to programs that others may have written: the error for any other user begins with refusal.
+// chooseRunner returns how a command runs: as its person; as root of its sandbox, if that is asked for by name; or as
+// nobody, if others may. No identity is lent to programs that others may have written: the error for any other user
+// begins with refusal.
 func chooseRunner(name string, own *person, others bool, refusal string) (*runner, error) {
 	if name == "" {
 		return &runner{person: own}, nil

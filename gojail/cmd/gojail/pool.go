@@ -94,21 +94,25 @@ func (n *localNode) releasePools(ctx context.Context, gone string) ([]pool.Lease
 	return released, errors.Join(problems...)
 }
 
-// checkGone fails unless slurmctld answers that it does not know the node, and returns the name of the cluster. That and
-// the address of slurmctld come from the same file, whatever SLURM_CONF is: the slurmctld of another cluster does not
-// know the nodes of this one.
+// checkGone fails unless slurmctld answers that it does not know the node, and returns the name of the cluster. That
+// and the address of slurmctld come from the same file, whatever SLURM_CONF is: the slurmctld of another cluster does
+// not know the nodes of this one.
 func checkGone(ctx context.Context, c *config.Config, name string) (cluster string, err error) {
 	if name == "" || strings.ContainsAny(name, ",[] =\n") { // scontrol takes lists
-		return "", fmt.Errorf("cannot release the addresses of %.100q: write the name of one node; to list the names: gojail pool ls", name)
+		return "",
+			fmt.Errorf("cannot release the addresses of %.100q: write the name of one node; to list the names: "+
+				"gojail pool ls", name)
 	}
 	conf := filepath.Join(c.Slurm.Conf, "slurm.conf")
 	if cluster = node.SlurmValue(c, "ClusterName"); cluster == "" {
-		return "", fmt.Errorf("cannot release the addresses of %s: %s has no ClusterName; name the directory of slurm.conf in gojail.toml (slurm.conf)", name, conf)
+		return "", fmt.Errorf("cannot release the addresses of %s: %s has no ClusterName; name the directory of "+
+			"slurm.conf in gojail.toml (slurm.conf)", name, conf)
 	}
 	_, err = showNode(ctx, c, conf, name)
 	switch {
 	case err == nil || errors.As(err, new(*slurm.ReadError)): // it has printed something else
-		return "", fmt.Errorf("cannot release the addresses of %s: it is in Slurm, and its jobs may have them; remove it first (scontrol delete nodename=%[1]s), or run on it: gojail sweep", name)
+		return "", fmt.Errorf("cannot release the addresses of %s: it is in Slurm, and its jobs may have them; "+
+			"remove it first (scontrol delete nodename=%[1]s), or run on it: gojail sweep", name)
 	case !errors.Is(err, slurm.ErrUnknownNode):
 		return "", fmt.Errorf("cannot release the addresses of %s: %w", name, err)
 	}

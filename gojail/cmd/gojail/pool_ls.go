@@ -74,11 +74,13 @@ func (n *localNode) listPools(ctx context.Context) ([]addressRow, error) {
 		cancel()
 		err = errors.Join(err, failed)
 		for _, l := range all.Leases {
-			rows = append(rows, addressRow{Pool: p.Name, Address: l.Addr.String(), Cluster: l.Cluster, Node: l.Node, Job: l.Job, Rail: l.Rail, VF: l.VF, Since: l.Time})
+			rows = append(rows, addressRow{Pool: p.Name, Address: l.Addr.String(), Cluster: l.Cluster, Node: l.Node,
+				Job: l.Job, Rail: l.Rail, VF: l.VF, Since: l.Time})
 		}
 		for _, q := range all.Quarantine {
 			until := q.Until()
-			rows = append(rows, addressRow{Pool: p.Name, Address: q.Addr.String(), Node: q.Node, Since: q.Time, MAC: q.MAC.String(), Until: &until})
+			rows = append(rows, addressRow{Pool: p.Name, Address: q.Addr.String(), Node: q.Node, Since: q.Time,
+				MAC: q.MAC.String(), Until: &until})
 		}
 	}
 	return rows, err
@@ -92,14 +94,16 @@ func printAddresses(w io.Writer, rows []addressRow) error {
 		if r.Until != nil {
 			state = fmt.Sprintf("in conflict with %s, until %s", r.MAC, formatTime(r.Until))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Pool, r.Address, cmp.Or(r.Cluster, "-"), r.Node, cmp.Or(r.Job, "-"),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Pool, r.Address, cmp.Or(r.Cluster, "-"), r.Node,
+			cmp.Or(r.Job, "-"),
 			cmp.Or(r.Rail, "-"), cmp.Or(r.VF, "-"), formatTime(&r.Since), state)
 	}
 	return t.Flush()
 }
 
 // completeNodesWithLeases returns the names of the nodes that have an address, for the shell's completion.
-func (n *localNode) completeNodesWithLeases(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (n *localNode) completeNodesWithLeases(cmd *cobra.Command, args []string, _ string) ([]string,
+	cobra.ShellCompDirective) {
 	var names []string
 	if len(args) == 0 && n.fillDefaults(cmd) == nil {
 		rows, _ := n.listPools(cmd.Context()) // what can be listed can be completed

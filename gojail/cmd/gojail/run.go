@@ -51,7 +51,8 @@ the jail, and what may be mounted, apply as for a job; nobody may use any jail.`
 				return fmt.Errorf("gojail run needs the name of a jail; see: gojail run --help")
 			}
 			if len(args) > 1 && cmd.ArgsLenAtDash() != 1 {
-				return fmt.Errorf("write -- before the command: gojail run %s -- %s", args[0], strings.Join(args[1:], " "))
+				return fmt.Errorf("write -- before the command: gojail run %s -- %s", args[0],
+					strings.Join(args[1:], " "))
 			}
 			return nil
 		},
@@ -64,7 +65,8 @@ the jail, and what may be mounted, apply as for a job; nobody may use any jail.`
 			return n.runInNewSandbox(args[0], who, strings.Join(mounts, ","), args[1:])
 		},
 	}
-	cmd.Flags().StringVarP(&name, "user", "u", "", "root of the sandbox, nobody, or yourself (default: the person who logged in)")
+	cmd.Flags().StringVarP(&name, "user", "u", "",
+		"root of the sandbox, nobody, or yourself (default: the person who logged in)")
 	cmd.Flags().StringArrayVar(&mounts, "jail-mount", nil, "SOURCE:DESTINATION[:ro], as for srun; may be repeated")
 	return cmd
 }
@@ -140,7 +142,8 @@ func (n *localNode) runInSandbox(job string, holder state.Record, who *runner, d
 		return 0, err
 	}
 	defer d.close()
-	words := append(who.formatArguments(), "job="+job, "sandbox="+holder.Name, "jail="+holder.Jail(), d.formatArgument())
+	words := append(who.formatArguments(), "job="+job, "sandbox="+holder.Name, "jail="+holder.Jail(),
+		d.formatArgument())
 	process, err := n.startInSandbox(d, deadline, words, command)
 	if err != nil {
 		return 0, err
@@ -163,7 +166,8 @@ func (n *localNode) runInSandbox(job string, holder state.Record, who *runner, d
 	return exitCodeOf(status), nil
 }
 
-// passOnSignals sends the command the signals that this process gets, until done is closed. The next signal then closes givenUp.
+// passOnSignals sends the command the signals that this process gets, until done is closed. The next signal then closes
+// givenUp.
 func passOnSignals(signals chan os.Signal, pid int, done, givenUp chan struct{}) {
 	for s := range signals {
 		select {

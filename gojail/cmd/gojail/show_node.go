@@ -20,7 +20,8 @@ const scontrolTimeout = 30 * time.Second
 func showNode(ctx context.Context, c *config.Config, conf, name string) (*slurm.Record, error) {
 	path := node.FindSlurmCommand(c, "scontrol")
 	if path == "" {
-		return nil, fmt.Errorf("cannot ask slurmctld for the node %s: this machine has no scontrol; install Slurm's client commands, or name their directory in gojail.toml (slurm.host)", name)
+		return nil, fmt.Errorf("cannot ask slurmctld for the node %s: this machine has no scontrol; install Slurm's "+
+			"client commands, or name their directory in gojail.toml (slurm.host)", name)
 	}
 	record, err := slurm.ShowNode(ctx, slurm.Program{
 		Command: command.Command{Path: path, Args: []string{"--all", "--future"}}, Conf: conf, Timeout: scontrolTimeout,

@@ -60,7 +60,8 @@ Then it tells the store of jails which versions this node uses, see
 			}
 			tellStore(out, state, c)
 			err = errors.Join(sandboxErr, networkErr, trashErr, editErr)
-			if err == nil && vfs+len(edits)+len(left)+len(report.Removed)+len(report.Kept)+len(report.Zygotes)+len(report.Unused)+len(report.Lost) == 0 {
+			if err == nil && vfs+len(edits)+len(left)+len(report.Removed)+len(report.Kept)+len(report.Zygotes)+
+				len(report.Unused)+len(report.Lost) == 0 {
 				fmt.Fprintln(out, "nothing to remove")
 			}
 			return err

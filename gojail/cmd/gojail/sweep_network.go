@@ -19,7 +19,8 @@ import (
 // sweepNetworks releases the networks of jobs that ended, and returns the number of things it printed. A
 // node where no job ever had a network has nothing to release.
 func (n *localNode) sweepNetworks(cmd *cobra.Command, c *config.Config, state *state.State) (done int, err error) {
-	where := job.Node{Config: n.network, Name: n.Name, Cluster: node.SlurmValue(c, "ClusterName"), State: n.State, Scratch: c.Scratch}
+	where := job.Node{Config: n.network, Name: n.Name, Cluster: node.SlurmValue(c, "ClusterName"), State: n.State,
+		Scratch: c.Scratch}
 	if n.kernel != nil {
 		where.Roots = n.kernel.Roots
 	}

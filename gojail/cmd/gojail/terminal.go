@@ -98,7 +98,8 @@ func (t *terminal) openPTY(root *os.File, uid uint32) (err error) {
 		return err
 	}
 	// TIOCGPTPEER (Linux 4.13) uses no path, which the owner of the jail may have redirected.
-	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(t.ptyFD), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(t.ptyFD), unix.TIOCGPTPEER,
+		unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 	if errno != 0 {
 		return errno
 	}

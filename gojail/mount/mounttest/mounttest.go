@@ -38,13 +38,19 @@ func SmallView(root string) *plan.View {
 			Root: &specs.Root{Path: root},
 			Mounts: []specs.Mount{
 				{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "nodev", "noexec"}},
-				{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "nodev", "noexec", "ro"}},
-				{Destination: "/dev", Type: "tmpfs", Source: "dev", Options: []string{"mode=755", "size=64k", "nosuid", "noexec"}},
-				{Destination: "/dev/pts", Type: "bind", Source: "/dev/pts", Options: []string{"bind", "nosuid", "noexec"}},
-				{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "nodev", "noexec"}},
-				{Destination: "/run", Type: "tmpfs", Source: "run", Options: []string{"mode=755", "nosuid", "nodev", "ro"}},
+				{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "nodev", "noexec",
+					"ro"}},
+				{Destination: "/dev", Type: "tmpfs", Source: "dev", Options: []string{"mode=755", "size=64k", "nosuid",
+					"noexec"}},
+				{Destination: "/dev/pts", Type: "bind", Source: "/dev/pts",
+					Options: []string{"bind", "nosuid", "noexec"}},
+				{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue",
+					Options: []string{"nosuid", "nodev", "noexec"}},
+				{Destination: "/run", Type: "tmpfs", Source: "run", Options: []string{"mode=755", "nosuid", "nodev",
+					"ro"}},
 				{Destination: "/run/a/b/file", Type: "bind", Source: "/etc/passwd", Options: []string{"ro"}},
-				{Destination: "/etc/resolv.conf", Type: "bind", Source: "/etc/passwd", Options: []string{"ro", "nosuid", "nodev", "noexec"}},
+				{Destination: "/etc/resolv.conf", Type: "bind", Source: "/etc/passwd",
+					Options: []string{"ro", "nosuid", "nodev", "noexec"}},
 			},
 			Linux: &specs.Linux{
 				Devices: []specs.LinuxDevice{
@@ -57,6 +63,7 @@ func SmallView(root string) *plan.View {
 		},
 		Links: []plan.Link{{Path: "/dev/fd", Target: "/proc/self/fd"}},
 		Dirs:  []string{"/dev/sub", "/dev/dri/by-path"},
-		Files: []plan.File{{Path: "/proc/uptime", Content: "for ever\n"}, {Path: "/proc/not/there", Content: "nothing"}},
+		Files: []plan.File{{Path: "/proc/uptime", Content: "for ever\n"},
+			{Path: "/proc/not/there", Content: "nothing"}},
 	}
 }

@@ -32,7 +32,8 @@ int main(void)
 	if (scanf(" default %i %i", (int *)&arch, (int *)&action) != 2)
 		return 2;
 	void *ctx = seccomp_init(action);
-	if (arch != seccomp_arch_native() && (seccomp_arch_add(ctx, arch) || seccomp_arch_remove(ctx, seccomp_arch_native())))
+	if (arch != seccomp_arch_native() &&
+	    (seccomp_arch_add(ctx, arch) || seccomp_arch_remove(ctx, seccomp_arch_native())))
 		return 3;
 	while (scanf(" rule %u %63s %u", &action, name, &count) == 3) {
 		struct scmp_arg_cmp cmp[6];

@@ -43,7 +43,8 @@ func (r Registry) Start(t testing.TB, image v1.Image) (address, authority string
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if _, given, _ := q.BasicAuth(); r.Password != "" && given != r.Password {
 			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
-			http.Error(w, `{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}`, http.StatusUnauthorized)
+			http.Error(w, `{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}`,
+				http.StatusUnauthorized)
 			return
 		}
 		inner.ServeHTTP(w, q)
@@ -68,5 +69,6 @@ func (r Registry) Start(t testing.TB, image v1.Image) (address, authority string
 
 // Credentials returns the text of a file of docker login with a user's password for a registry.
 func Credentials(address, user, password string) string {
-	return fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, address, base64.StdEncoding.EncodeToString([]byte(user+":"+password)))
+	return fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, address,
+		base64.StdEncoding.EncodeToString([]byte(user+":"+password)))
 }

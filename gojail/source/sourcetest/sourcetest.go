@@ -28,7 +28,8 @@ func Tar(t testing.TB, entries ...string) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, e := range entries {
-		h := &tar.Header{Name: e, Typeflag: tar.TypeDir, Mode: 0o755, ModTime: time.Unix(1_000_000_000, 0), Format: tar.FormatPAX}
+		h := &tar.Header{Name: e, Typeflag: tar.TypeDir, Mode: 0o755, ModTime: time.Unix(1_000_000_000, 0),
+			Format: tar.FormatPAX}
 		text := ""
 		if i := strings.IndexAny(e, "=>&"); i >= 0 {
 			h.Name = e[:i]
@@ -56,7 +57,11 @@ func Image(t testing.TB, layers ...[]string) v1.Image {
 	image := empty.Image
 	for _, entries := range layers {
 		text := Tar(t, entries...)
-		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil })
+		layer,
+			err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(text)),
+				nil
+		})
 		require.NoError(t, err)
 		image, err = mutate.AppendLayers(image, layer)
 		require.NoError(t, err)
@@ -85,7 +90,8 @@ func Layout(t testing.TB, images map[string]v1.Image) string {
 	for tag, image := range images {
 		var options []layout.Option
 		if tag != "" {
-			options = append(options, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": tag}))
+			options = append(options,
+				layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": tag}))
 		}
 		require.NoError(t, at.AppendImage(image, options...))
 	}

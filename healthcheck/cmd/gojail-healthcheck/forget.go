@@ -68,7 +68,9 @@ func (n *node) forgetCheck(cmd *cobra.Command, c *config.Config, check string) e
 		return err
 	}
 	if !known {
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "no state of %s is stored on %s; if slurm.conf has another name for this node, pass it with --node\n", check, n.name)
+		_, err = fmt.Fprintf(cmd.OutOrStdout(),
+			"no state of %s is stored on %s; if slurm.conf has another name for this node, pass it with --node\n",
+			check, n.name)
 		return err
 	}
 	if err := store.SaveHistory(history); err != nil {

@@ -101,7 +101,8 @@ func listRemarks(l *nhc.Line, c *config.Config, check string) []string {
 	}
 	for _, on := range c.SelectChecks(checks.All()) {
 		if has := checks.FindNHCTime(on.Timeout); on.Name == check && l.Time >= has {
-			remarks = append(remarks, fmt.Sprintf("may take %v, but a run has %v; raise timeout in [check.%s]", l.Time, has, check))
+			remarks = append(remarks, fmt.Sprintf("may take %v, but a run has %v; raise timeout in [check.%s]", l.Time,
+				has, check))
 		}
 	}
 	return remarks
@@ -132,14 +133,16 @@ func newExplainCommand(n *node) *cobra.Command {
 func writeExplanation(to io.Writer, row check.Check, c *config.Config) {
 	effect := "The check is switched off."
 	if on := c.SelectChecks([]check.Check{row}); len(on) > 0 {
-		effect = fmt.Sprintf("Bad after %s, good again after %s. ", formatRuns(on[0].BadRuns), formatRuns(on[0].GoodRuns))
+		effect = fmt.Sprintf("Bad after %s, good again after %s. ", formatRuns(on[0].BadRuns),
+			formatRuns(on[0].GoodRuns))
 		if on[0].Severity == check.Drain {
 			effect += "A failure drains the node."
 		} else {
 			effect += "It does not drain the node: it is reported in the log, in metrics, and by exit code 1."
 		}
 	}
-	fmt.Fprintf(to, "%s looks at %s.\n\n%s\n\nWhat to do: %s\n", row.Name, strings.TrimSuffix(row.Subject, "."), effect, row.Remedy)
+	fmt.Fprintf(to, "%s looks at %s.\n\n%s\n\nWhat to do: %s\n", row.Name, strings.TrimSuffix(row.Subject, "."), effect,
+		row.Remedy)
 }
 
 // formatRuns returns a number of consecutive runs in words.

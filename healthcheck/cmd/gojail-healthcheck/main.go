@@ -96,8 +96,10 @@ prints little, and exits with 0 if nothing has changed.`,
 	root.SetVersionTemplate("gojail-healthcheck {{.Version}}\n")
 	flags := root.PersistentFlags()
 	flags.StringVar(&n.config, "config", config.DefaultPath, "configuration file; may be absent")
-	flags.StringVar(&n.name, "node", "", "name of this node in slurm.conf (default: $SLURMD_NODENAME, else the host name up to the first dot)")
-	root.Flags().BoolVar(&n.dry, "dry-run", false, "run the checks and report; nothing is changed or stored, so that each failure counts as the first one")
+	flags.StringVar(&n.name, "node", "",
+		"name of this node in slurm.conf (default: $SLURMD_NODENAME, else the host name up to the first dot)")
+	root.Flags().BoolVar(&n.dry, "dry-run", false,
+		"run the checks and report; nothing is changed or stored, so that each failure counts as the first one")
 	root.Flags().BoolVar(&n.json, "json", false, "write JSON")
 	root.AddCommand(newListCommand(n), newNCCLCommand(n), newExplainCommand(n), newForgetCommand(n), newChildCommand())
 	return root
@@ -128,7 +130,8 @@ func (n *node) loadConfig(cmd *cobra.Command) (*config.Config, error) {
 	}
 	n.runDir, n.stateDir = nodeDirectory(c.Run, n.name), nodeDirectory(c.State, n.name)
 	c.Run, c.State = strings.ReplaceAll(c.Run, "%n", n.name), strings.ReplaceAll(c.State, "%n", n.name)
-	c.Metrics, c.NCCL.Metrics = strings.ReplaceAll(c.Metrics, "%n", n.name), strings.ReplaceAll(c.NCCL.Metrics, "%n", n.name)
+	c.Metrics, c.NCCL.Metrics = strings.ReplaceAll(c.Metrics, "%n", n.name), strings.ReplaceAll(c.NCCL.Metrics, "%n",
+		n.name)
 	return c, nil
 }
 

@@ -47,7 +47,8 @@ a result could not be determined.`,
 			return n.runNCCL(cmd, want, dry, json)
 		},
 	}
-	cmd.Flags().BoolVar(&want.Retest, "retest", false, "test the nodes that this command drained (among NODES) again, and undrain those that pass")
+	cmd.Flags().BoolVar(&want.Retest, "retest", false,
+		"test the nodes that this command drained (among NODES) again, and undrain those that pass")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be submitted and change nothing")
 	cmd.Flags().BoolVar(&json, "json", false, "write JSON")
 	return cmd

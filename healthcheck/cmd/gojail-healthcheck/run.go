@@ -46,7 +46,8 @@ func (n *node) runHealthCheck(cmd *cobra.Command) error {
 	}
 	defer lock.Close()
 	runner := run.Runner{
-		Host:   check.Host{Roots: n.roots, Node: n.name, Settings: &c.Settings, SlurmConf: c.Slurm.Conf, DryRun: n.dry, Now: time.Now, Shared: &check.Shared{}},
+		Host: check.Host{Roots: n.roots, Node: n.name, Settings: &c.Settings, SlurmConf: c.Slurm.Conf, DryRun: n.dry,
+			Now: time.Now, Shared: &check.Shared{}},
 		Checks: c.SelectChecks(checks.All()),
 		Locks:  n.runDir,
 		Self:   []string{"/proc/self/exe", "child"},
@@ -100,7 +101,8 @@ func (n *node) printReport(to io.Writer, r *report.Report, changes []drain.Chang
 
 // runChecks runs the checks, updates Slurm and fills in the report. Half of the time is for the
 // checks, the rest for Slurm.
-func (n *node) runChecks(whole context.Context, c *config.Config, store drain.Store, runner *run.Runner, r *report.Report) []drain.Change {
+func (n *node) runChecks(whole context.Context, c *config.Config, store drain.Store, runner *run.Runner,
+	r *report.Report) []drain.Change {
 	boot, err := procfs.ReadBootID(n.roots.Proc)
 	r.Errors = append(r.Errors, listErrors(err)...)
 	history, err := store.ReadHistory(boot)
@@ -116,7 +118,8 @@ func (n *node) runChecks(whole context.Context, c *config.Config, store drain.St
 		if n.dry {
 			slurm.Lock = ""
 		}
-		reconciler := drain.Reconciler{Slurm: slurm, Store: store, History: history, Now: time.Now, DryRun: n.dry, Healthy: os.Getenv("SLURM_NODE_IS_HEALTHY"),
+		reconciler := drain.Reconciler{Slurm: slurm, Store: store, History: history, Now: time.Now, DryRun: n.dry,
+			Healthy:      os.Getenv("SLURM_NODE_IS_HEALTHY"),
 			FindUnkilled: func() string { return checks.FindUnkilled(&runner.Host) }}
 		r.Outcome = reconciler.Reconcile(whole, r.Results)
 	}

@@ -38,9 +38,10 @@ type Settings struct {
 	Gres        string   `toml:"gres"`    // "": gpu:GPUS; "none": no --gres
 	Options     []string `toml:"options"` // further options of sbatch: "--jail=gpu", "--constraint=h100"
 
-	Again    time.Duration `toml:"again"`    // time after which a node is tested again
-	Time     time.Duration `toml:"time"`     // time limit of one job
-	Wait     time.Duration `toml:"wait"`     // time after which a job that has not started is cancelled: the node runs other jobs
+	Again time.Duration `toml:"again"` // time after which a node is tested again
+	Time  time.Duration `toml:"time"`  // time limit of one job
+	// time after which a job that has not started is cancelled: the node runs other jobs
+	Wait     time.Duration `toml:"wait"`
 	Poll     time.Duration `toml:"poll"`     // interval between two queries of the controller
 	Parallel int           `toml:"parallel"` // jobs at once
 	Pairs    bool          `toml:"pairs"`    // also test in pairs; without pairs, no node is drained
@@ -90,14 +91,16 @@ func (s *Settings) Check(refuse Refusal) error {
 		key              string
 		value, low, high int
 	}{
-		{"gpus", s.GPUs, 1, 64}, {"tasks", s.Tasks, 1, 64}, {"parallel", s.Parallel, 1, 1000}, {"drains", s.Drains, 0, 1000},
+		{"gpus", s.GPUs, 1, 64}, {"tasks", s.Tasks, 1, 64}, {"parallel", s.Parallel, 1, 1000},
+		{"drains", s.Drains, 0, 1000},
 	} {
 		if l.value < l.low || l.value > l.high {
 			return refuse(at(l.key), "%d: write a number from %d to %d", l.value, l.low, l.high)
 		}
 	}
 	if s.Metrics != "" && (!filepath.IsAbs(s.Metrics) || !strings.HasSuffix(s.Metrics, ".prom")) {
-		return refuse(at("metrics"), "%q: write an absolute path that ends in .prom, for the textfile collector of node_exporter", s.Metrics)
+		return refuse(at("metrics"),
+			"%q: write an absolute path that ends in .prom, for the textfile collector of node_exporter", s.Metrics)
 	}
 	if s.GPUs%s.Tasks != 0 {
 		return refuse(at("tasks"), "%d processes cannot share %d GPUs evenly", s.Tasks, s.GPUs)
@@ -119,7 +122,8 @@ func (s *Settings) Check(refuse Refusal) error {
 // like.
 func isPlainPath(path string) bool {
 	for _, r := range path {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-' || r == '/') {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-' ||
+			r == '/') {
 			return false
 		}
 	}
@@ -152,11 +156,14 @@ func (s *Settings) CheckReady() error {
 	case s.User == "":
 		return errors.New("nccl.user is missing in health.toml: write the account that the jobs run as")
 	case s.Output == "":
-		return errors.New("nccl.output is missing in health.toml: write a directory shared by the nodes and this machine that the account nccl.user can write")
+		return errors.New("nccl.output is missing in health.toml: write a directory shared by the nodes and this " +
+			"machine that the account nccl.user can write")
 	case len(s.ListExpected(1)) == 0:
-		return errors.New("health.toml has no [[nccl.expect]] with nodes = 1 and the gpus of [nccl]: write the busbw of a healthy node")
+		return errors.New("health.toml has no [[nccl.expect]] with nodes = 1 and the gpus of [nccl]: write the busbw " +
+			"of a healthy node")
 	case s.Pairs && len(s.ListExpected(2)) == 0:
-		return errors.New("health.toml has no [[nccl.expect]] with nodes = 2 and gpus as in [nccl]: write the busbw of two healthy nodes, or pairs = false")
+		return errors.New("health.toml has no [[nccl.expect]] with nodes = 2 and gpus as in [nccl]: write the busbw " +
+			"of two healthy nodes, or pairs = false")
 	}
 	return nil
 }

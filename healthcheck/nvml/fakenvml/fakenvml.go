@@ -110,7 +110,9 @@ func healthy() string {
 `)
 	b.WriteString("* nvmlDeviceGetNvLinkState 0" + strings.Repeat(" 1", 18) + "\n")
 	for i := range 8 {
-		fmt.Fprintf(&b, "%d nvmlDeviceGetMinorNumber 0 %d\n%d nvmlDeviceGetUUID 0 GPU-00000000-0000-0000-0000-00000000000%d\n%d nvmlDeviceGetPciInfo_v3 0 00000000:%02X:00.0\n", i, i, i, i, i, 0x10+i)
+		fmt.Fprintf(&b, "%d nvmlDeviceGetMinorNumber 0 %d\n%d nvmlDeviceGetUUID 0 "+
+			"GPU-00000000-0000-0000-0000-00000000000%d\n%d nvmlDeviceGetPciInfo_v3 0 00000000:%02X:00.0\n", i, i, i, i,
+			i, 0x10+i)
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrictest reads docs/metrics.md, which tests compare with the metrics that gojail makes and that dashboards show.
+// Package metrictest reads docs/metrics.md, which tests compare with the metrics that gojail makes and that dashboards
+// show.
 package metrictest
 
 import (

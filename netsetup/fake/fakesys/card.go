@@ -33,7 +33,8 @@ func (t *Tree) AddCard(c Card) {
 	}
 	files := map[string]string{"device": "0x1017"}
 	if c.TotalVFs > 0 {
-		maps.Copy(files, map[string]string{"sriov_totalvfs": strconv.Itoa(c.TotalVFs), "sriov_numvfs": "0", "sriov_drivers_autoprobe": "1"})
+		maps.Copy(files, map[string]string{"sriov_totalvfs": strconv.Itoa(c.TotalVFs), "sriov_numvfs": "0",
+			"sriov_drivers_autoprobe": "1"})
 	}
 	t.cards[c.PCI] = c
 	t.makeFunction(c, c.PCI, files)
@@ -95,7 +96,8 @@ func (t *Tree) bindDriver(c Card, pci, name, rdma string, number int) {
 		mac = fmt.Sprintf("00:00:10:49:fe:80:00:00:00:00:00:00:b8:ce:f6:03:00:00:00:%02x", number)
 	}
 	net := dir + "/net/" + name
-	for file, text := range map[string]string{"type": kind, "mtu": "1500", "address": mac, "operstate": "up", "flags": "0x1003"} {
+	for file, text := range map[string]string{"type": kind, "mtu": "1500", "address": mac, "operstate": "up",
+		"flags": "0x1003"} {
 		t.WriteFile(net+"/"+file, text)
 	}
 	if rdma == "" {
@@ -104,7 +106,8 @@ func (t *Tree) bindDriver(c Card, pci, name, rdma string, number int) {
 	t.WriteFile(dir+"/infiniband_verbs/uverbs"+strconv.Itoa(number)+"/ibdev", rdma)
 	t.WriteFile(dir+"/infiniband/"+rdma+"/node_guid", fmt.Sprintf("b8ce:f603:0000:%04x", number))
 	port := dir + "/infiniband/" + rdma + "/ports/1/"
-	for file, text := range map[string]string{"state": "4: ACTIVE", "phys_state": "5: LinkUp", "link_layer": link, "lid": "0x7", "sm_lid": "0x1"} {
+	for file, text := range map[string]string{"state": "4: ACTIVE", "phys_state": "5: LinkUp", "link_layer": link,
+		"lid": "0x7", "sm_lid": "0x1"} {
 		t.WriteFile(port+file, text)
 	}
 }

@@ -14,7 +14,8 @@ import (
 
 // Two cards at different sockets.
 var (
-	Ens1f0 = Card{PCI: "0000:86:00.0", Under: "pci0000:80/0000:80:01.0", Name: "ens1f0", NUMA: 1, CPUs: "16-31", TotalVFs: 8, RDMA: "mlx5_0"}
+	Ens1f0 = Card{PCI: "0000:86:00.0", Under: "pci0000:80/0000:80:01.0", Name: "ens1f0", NUMA: 1, CPUs: "16-31",
+		TotalVFs: 8, RDMA: "mlx5_0"}
 	Ens2f0 = Card{PCI: "0000:3b:00.0", Under: "pci0000:3a/0000:3a:00.0", Name: "ens2f0", CPUs: "0-15", TotalVFs: 8}
 )
 

@@ -32,7 +32,8 @@ func New(t testing.TB) *Tree {
 	dir := t.TempDir()
 	n := &Tree{Sys: dir + "/sys", Proc: dir + "/proc", Dev: dir + "/dev", Modprobe: dir + "/etc/modprobe.d",
 		Fail: map[string]error{}, Hang: map[string]chan struct{}{}, t: t, cards: map[string]Card{}}
-	for _, d := range []string{n.Sys + "/bus/pci/devices", n.Sys + "/devices", n.Sys + "/module", n.Sys + "/class/net", n.Proc, n.Dev, n.Modprobe} {
+	for _, d := range []string{n.Sys + "/bus/pci/devices", n.Sys + "/devices", n.Sys + "/module", n.Sys + "/class/net",
+		n.Proc, n.Dev, n.Modprobe} {
 		require.NoError(t, os.MkdirAll(d, 0o755))
 	}
 	n.WriteFile(n.Sys+"/bus/pci/drivers_probe", "")
@@ -92,7 +93,8 @@ func (t *Tree) AddGPU(g GPU) {
 		"numa_node": strconv.Itoa(g.NUMA), "local_cpulist": g.CPUs})
 	if g.Model != "" {
 		t.WriteFile(t.Proc+"/driver/nvidia/gpus/"+g.PCI+"/information", fmt.Sprintf(
-			"Model: \t\t %s\nIRQ:   \t\t 120\nGPU UUID: \t GPU-%08d\nBus Location: \t %s\nDevice Minor: \t %d", g.Model, g.Minor, g.PCI, g.Minor))
+			"Model: \t\t %s\nIRQ:   \t\t 120\nGPU UUID: \t GPU-%08d\nBus Location: \t %s\nDevice Minor: \t %d", g.Model,
+			g.Minor, g.PCI, g.Minor))
 		t.WriteFile(t.Dev+"/nvidia"+strconv.Itoa(g.Minor), "")
 	}
 }

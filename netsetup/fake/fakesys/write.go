@@ -82,7 +82,8 @@ func (t *Tree) probeDriver(pci string) error {
 				continue
 			}
 			probes, _ := os.ReadFile(t.DevicePath(c.PCI) + "/sriov_drivers_autoprobe")
-			if _, err := os.Lstat(t.DevicePath(pci) + "/driver"); err != nil && strings.TrimSpace(string(probes)) == "1" {
+			if _, err := os.Lstat(t.DevicePath(pci) + "/driver"); err != nil &&
+				strings.TrimSpace(string(probes)) == "1" {
 				t.bindVF(c, i)
 			}
 			return nil // regardless of the result, like the kernel

@@ -119,7 +119,8 @@ func findChangingCall(tid int) string {
 	case unix.SYS_WRITE:
 		fd := binary.NativeEndian.Uint64(args)
 		target, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", tid, fd))
-		if fd <= 2 || !strings.HasPrefix(target, "/") || strings.HasPrefix(target, "/dev/") || strings.HasPrefix(target, "/proc/") {
+		if fd <= 2 || !strings.HasPrefix(target, "/") || strings.HasPrefix(target, "/dev/") ||
+			strings.HasPrefix(target, "/proc/") {
 			return ""
 		}
 	}

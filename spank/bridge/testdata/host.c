@@ -36,8 +36,7 @@ static long cpu_us(void)
 	struct rusage used;
 
 	getrusage(RUSAGE_SELF, &used);
-	return (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000L + used.ru_utime.tv_usec +
-	       used.ru_stime.tv_usec;
+	return (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000L + used.ru_utime.tv_usec + used.ru_stime.tv_usec;
 }
 
 /* Makes the call, and prints what came of it. Returns the call's result. */

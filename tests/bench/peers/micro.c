@@ -30,10 +30,7 @@
 #include <sys/wait.h>
 
 /* Slurm's log. */
-void slurm_error(const char *format, ...)
-{
-	(void)format;
-}
+void slurm_error(const char *format, ...) { (void)format; }
 
 static struct node node;
 static struct jail jail;
@@ -60,10 +57,7 @@ static void check(int result, const char *what, const struct fault *fault)
 	exit(1);
 }
 
-static int64_t soon(void)
-{
-	return clock_ms() + 10000;
-}
+static int64_t soon(void) { return clock_ms() + 10000; }
 
 /* A repetition: prepares, measures one operation, and cleans up. Returns its time. */
 typedef double (*part)(int i);
@@ -212,10 +206,7 @@ static double make_directories(int i)
 }
 
 /* The call that in_fork measures: fork itself, or one that a child makes in the job's namespaces. */
-enum kernel_call { FORK,
-		   SETNS,
-		   UNSHARE,
-		   CONFINE };
+enum kernel_call { FORK, SETNS, UNSHARE, CONFINE };
 
 static double in_fork(enum kernel_call call, int i)
 {

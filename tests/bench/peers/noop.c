@@ -5,13 +5,13 @@
  */
 #include <slurm/spank.h>
 
-#define NOTHING(hook)                                             \
-	int slurm_spank_##hook(spank_t sp, int argc, char **argv) \
-	{                                                         \
-		(void)sp;                                         \
-		(void)argc;                                       \
-		(void)argv;                                       \
-		return 0;                                         \
+#define NOTHING(hook)                                                                                                  \
+	int slurm_spank_##hook(spank_t sp, int argc, char **argv)                                                      \
+	{                                                                                                              \
+		(void)sp;                                                                                              \
+		(void)argc;                                                                                            \
+		(void)argv;                                                                                            \
+		return 0;                                                                                              \
 	}
 
 SPANK_PLUGIN(noop, 1)

@@ -31,10 +31,7 @@ static long long now_us(void)
 	return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
 }
 
-static long long us(struct timeval t)
-{
-	return t.tv_sec * 1000000LL + t.tv_usec;
-}
+static long long us(struct timeval t) { return t.tv_sec * 1000000LL + t.tv_usec; }
 
 static void run(char **argv, posix_spawn_file_actions_t *files)
 {
@@ -46,8 +43,8 @@ static void run(char **argv, posix_spawn_file_actions_t *files)
 	if (posix_spawnp(&child, argv[0], files, NULL, argv, environ) == 0)
 		while (wait4(child, &status, 0, &usage) < 0 && errno == EINTR)
 			;
-	printf("%d %lld %lld\n", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
-	       now_us() - begin, us(usage.ru_utime) + us(usage.ru_stime));
+	printf("%d %lld %lld\n", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), now_us() - begin,
+	       us(usage.ru_utime) + us(usage.ru_stime));
 	fflush(stdout);
 }
 

@@ -21,7 +21,8 @@ struct attack {
 };
 
 /* Each ends with a row without a name. */
-extern const struct attack view_attacks[], mount_attacks[], kernel_attacks[], job_attacks[], share_attacks[], lent_attacks[];
+extern const struct attack view_attacks[], mount_attacks[], kernel_attacks[], job_attacks[], share_attacks[],
+	lent_attacks[];
 
 /* The tags of all victims, NULL at the end. */
 extern const char *const victims[];

@@ -38,7 +38,10 @@ static void try_bpf(void)
 
 static void try_perf(void)
 {
-	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .size = sizeof attr, .config = PERF_COUNT_SW_CPU_CLOCK, .exclude_kernel = 1};
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+				       .size = sizeof attr,
+				       .config = PERF_COUNT_SW_CPU_CLOCK,
+				       .exclude_kernel = 1};
 	reached("perf_event_open", syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0));
 }
 
@@ -62,8 +65,7 @@ static void try_add_key(void)
 
 static void try_keyctl(void)
 {
-	enum { GET_KEYRING_ID = 0,
-	       USER_KEYRING = -4 };
+	enum { GET_KEYRING_ID = 0, USER_KEYRING = -4 };
 	reached("keyctl", syscall(SYS_keyctl, GET_KEYRING_ID, USER_KEYRING, 0));
 }
 
@@ -79,8 +81,8 @@ static void try_userns(void) { reached("unshare(CLONE_NEWUSER)", unshare(CLONE_N
 static void try_mountns(void) { reached("unshare(CLONE_NEWNS)", unshare(CLONE_NEWNS)); }
 static void try_netns(void) { reached("unshare(CLONE_NEWNET)", unshare(CLONE_NEWNET)); }
 
-// Flags that the kernel does not know: it answers EINVAL before it looks for the family, so any other answer is a filter's, and
-// no module is loaded.
+// Flags that the kernel does not know: it answers EINVAL before it looks for the family, so any other answer is a
+// filter's, and no module is loaded.
 enum { UNKNOWN_FLAG = 0x10 };
 
 static void judge_family(const char *call, long result)
@@ -91,7 +93,10 @@ static void judge_family(const char *call, long result)
 }
 
 // The kernel takes an int as the family and drops what is above it.
-static void try_family(long family, long type) { judge_family("socket", syscall(SYS_socket, family, type | UNKNOWN_FLAG, 0L)); }
+static void try_family(long family, long type)
+{
+	judge_family("socket", syscall(SYS_socket, family, type | UNKNOWN_FLAG, 0L));
+}
 
 static void try_vsock(void) { try_family(AF_VSOCK, SOCK_STREAM); }
 static void try_vsock_high(void) { try_family(AF_VSOCK | 1L << 32, SOCK_STREAM); }
@@ -118,7 +123,8 @@ static bool is_needed(int family, int type, int protocol)
 		return protocol == 0 || protocol == 20; // ROUTE, RDMA
 	case AF_INET:
 	case AF_INET6:
-		return (type == SOCK_STREAM && (protocol == 0 || protocol == IPPROTO_TCP)) || (type == SOCK_RAW && protocol) ||
+		return (type == SOCK_STREAM && (protocol == 0 || protocol == IPPROTO_TCP)) ||
+		       (type == SOCK_RAW && protocol) ||
 		       (type == SOCK_DGRAM && (protocol == 0 || protocol == IPPROTO_UDP ||
 					       protocol == (family == AF_INET ? IPPROTO_ICMP : IPPROTO_ICMPV6)));
 	}
@@ -136,7 +142,8 @@ static void try_sockets(making *make, int first, int last, int protocols)
 					long result = make(family | more, type | UNKNOWN_FLAG | more, protocol | more);
 					bool through = result >= 0 || errno == EINVAL;
 					if (through != is_needed(family, type, protocol))
-						found("socket %d %d %d%s", family, type, protocol, through ? "" : " refused");
+						found("socket %d %d %d%s", family, type, protocol,
+						      through ? "" : " refused");
 				}
 			}
 		}
@@ -223,13 +230,16 @@ static long call_i386(long number, long one, long two, long three)
 	return -1;
 }
 
-enum { I386_SOCKETCALL = 102,
-       I386_UNSHARE = 310,
-       I386_SOCKET = 359,
-       X32 = 0x40000000 };
+enum { I386_SOCKETCALL = 102, I386_UNSHARE = 310, I386_SOCKET = 359, X32 = 0x40000000 };
 static long make_i386(long family, long type, long protocol) { return call_i386(I386_SOCKET, family, type, protocol); }
-static void try_i386_vsock(void) { judge_family("int $0x80: socket", make_i386(AF_VSOCK, SOCK_STREAM | UNKNOWN_FLAG, 0)); }
-static void try_i386_alg(void) { judge_family("int $0x80: socket", make_i386(AF_ALG, SOCK_SEQPACKET | UNKNOWN_FLAG, 0)); }
+static void try_i386_vsock(void)
+{
+	judge_family("int $0x80: socket", make_i386(AF_VSOCK, SOCK_STREAM | UNKNOWN_FLAG, 0));
+}
+static void try_i386_alg(void)
+{
+	judge_family("int $0x80: socket", make_i386(AF_ALG, SOCK_SEQPACKET | UNKNOWN_FLAG, 0));
+}
 static void try_i386_sockets(void)
 {
 	try_sockets(make_i386, 0, 50, 40);
@@ -243,10 +253,7 @@ static void try_x32_vsock(void)
 	judge_family("x32 socket", result);
 }
 #else
-static void no_such_call(void)
-{
-	errno = ENOSYS, held_errno("another convention");
-}
+static void no_such_call(void) { errno = ENOSYS, held_errno("another convention"); }
 #define try_i386_vsock no_such_call
 #define try_i386_alg no_such_call
 #define try_i386_sockets no_such_call

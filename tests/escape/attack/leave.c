@@ -90,7 +90,8 @@ int fill(const char *directory, int megabytes)
 		memset(block, written + 1, sizeof block);
 		ssize_t done = write(fd, block, sizeof block);
 		if (done >= 0 && done < (ssize_t)sizeof block)
-			done = write(fd, block, sizeof block); // the first one took the room that was left; this one says why
+			done = write(fd, block,
+				     sizeof block); // the first one took the room that was left; this one says why
 		if (done != sizeof block) {
 			why = errno;
 			break;
@@ -114,8 +115,8 @@ int am_i_root(void)
 	for (char line[200]; status && fgets(line, sizeof line, status);)
 		sscanf(line, "CapEff: %llx", &effective);
 	bool root = initial && (geteuid() == 0 || effective);
-	printf("root %s uid %d, euid %d, capabilities %llx%s\n", root ? "ESCAPED" : "HELD", getuid(), geteuid(), effective,
-	       initial ? "" : ", in a user namespace");
+	printf("root %s uid %d, euid %d, capabilities %llx%s\n", root ? "ESCAPED" : "HELD", getuid(), geteuid(),
+	       effective, initial ? "" : ", in a user namespace");
 	return 0;
 }
 
@@ -126,7 +127,8 @@ int copy_self(const char *path)
 	static char text[4 << 20];
 	// struct vfs_cap_data, version 2, effective: CAP_SYS_ADMIN, 21 (include/uapi/linux/capability.h).
 	static const unsigned char capabilities[20] = {1, 0, 0, 2, 0, 0, 1 << (21 - 16)};
-	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+	    to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
 	ssize_t size = from < 0 ? -1 : read(from, text, sizeof text);
 	if (to < 0 || size <= 0 || write(to, text, size) != size) {
 		perror(path);

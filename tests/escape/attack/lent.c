@@ -54,7 +54,8 @@ static void node_rights(void)
 
 static void munge_socket(void)
 {
-	const char *const paths[] = {"/run/munge/munge.socket.2", "/var/run/munge/munge.socket.2", "/proc/1/root/run/munge/munge.socket.2"};
+	const char *const paths[] = {"/run/munge/munge.socket.2", "/var/run/munge/munge.socket.2",
+				     "/proc/1/root/run/munge/munge.socket.2"};
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
 		struct sockaddr_un address = {.sun_family = AF_UNIX};
 		strcpy(address.sun_path, paths[i]);
@@ -75,7 +76,8 @@ static void abstract_pair(void)
 	for (const char *const *tag = victims; *tag; tag++) {
 		struct sockaddr_un address = {.sun_family = AF_UNIX};
 		int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, VICTIM "%s.dgram", *tag);
-		if (sendto(pair[0], "x", 1, MSG_DONTWAIT, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path) + 1 + length) == 1)
+		if (sendto(pair[0], "x", 1, MSG_DONTWAIT, (struct sockaddr *)&address,
+			   offsetof(struct sockaddr_un, sun_path) + 1 + length) == 1)
 			found("sent to %s", *tag);
 	}
 	judge("no abstract datagram socket outside of the job takes data");
@@ -88,7 +90,10 @@ static void opened(const char *what, int s)
 	escaped("opened %s", what);
 }
 
-static void packet_socket(void) { opened("a packet socket", socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL))); }
+static void packet_socket(void)
+{
+	opened("a packet socket", socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL)));
+}
 static void raw_socket(void) { opened("a raw socket", socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP)); }
 
 // others_home writes to each home directory but alice's, whose job it is.
@@ -115,7 +120,8 @@ static void roots_file(void)
 	escaped("read a file of root's");
 }
 
-// streams tries what the caller's descriptors do beside reading or writing in order. Its own output is a pipe or a terminal.
+// streams tries what the caller's descriptors do beside reading or writing in order. Its own output is a pipe or a
+// terminal.
 static void streams(void)
 {
 	for (int fd = 0; fd <= 2; fd++) {
@@ -140,8 +146,7 @@ static void streams(void)
 // session_key looks for the key of with_key in the session's keyring.
 static void session_key(void)
 {
-	enum { SEARCH = 10,
-	       SESSION_KEYRING = -3 }; // keyctl(2)
+	enum { SEARCH = 10, SESSION_KEYRING = -3 }; // keyctl(2)
 	if (syscall(SYS_keyctl, SEARCH, SESSION_KEYRING, "user", VICTIM "session", 0) >= 0)
 		escaped("found the caller's key");
 	held_errno("the caller's key");
@@ -163,8 +168,7 @@ static void outside_signal(void)
 
 int with_key(char **command)
 {
-	enum { JOIN_SESSION_KEYRING = 1,
-	       SESSION_KEYRING = -3 };
+	enum { JOIN_SESSION_KEYRING = 1, SESSION_KEYRING = -3 };
 	if (syscall(SYS_keyctl, JOIN_SESSION_KEYRING, NULL) < 0 ||
 	    syscall(SYS_add_key, "user", VICTIM "session", secret, sizeof secret, SESSION_KEYRING) < 0) {
 		fprintf(stderr, "attack: keyctl: %s\n", strerror(errno));
@@ -195,16 +199,8 @@ int without_landlock(char **command)
 }
 
 const struct attack lent_attacks[] = {
-	{"node-uid", node_uid},
-	{"node-rights", node_rights},
-	{"munge-socket", munge_socket},
-	{"abstract-pair", abstract_pair},
-	{"packet-socket", packet_socket},
-	{"raw-socket", raw_socket},
-	{"others-home", others_home},
-	{"roots-file", roots_file},
-	{"streams", streams},
-	{"session-key", session_key},
-	{"outside-signal", outside_signal},
-	{},
+	{"node-uid", node_uid},           {"node-rights", node_rights},       {"munge-socket", munge_socket},
+	{"abstract-pair", abstract_pair}, {"packet-socket", packet_socket},   {"raw-socket", raw_socket},
+	{"others-home", others_home},     {"roots-file", roots_file},         {"streams", streams},
+	{"session-key", session_key},     {"outside-signal", outside_signal}, {},
 };

@@ -87,7 +87,8 @@ static int run_one(const struct attack *attack)
 // run_attacks runs those that are named, or all of them.
 static int run_attacks(char **names)
 {
-	const struct attack *lists[] = {view_attacks, mount_attacks, kernel_attacks, job_attacks, share_attacks, lent_attacks};
+	const struct attack *lists[] = {view_attacks, mount_attacks, kernel_attacks,
+					job_attacks,  share_attacks, lent_attacks};
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
 		for (const struct attack *a = lists[i]; a->name; a++) {
 			bool wanted = !*names;
@@ -123,6 +124,7 @@ int main(int argc, char **argv)
 		return with_key(argv + 2);
 	if (!strcmp(verb, "without-landlock") && argc > 2)
 		return without_landlock(argv + 2);
-	fprintf(stderr, "usage: attack run [NAME...] | victim TAG | daemon | bomb N | fill DIRECTORY MB | root | plant PATH | swap ONE OTHER | with-key COMMAND | without-landlock COMMAND\n");
+	fprintf(stderr, "usage: attack run [NAME...] | victim TAG | daemon | bomb N | fill DIRECTORY MB | root | plant "
+			"PATH | swap ONE OTHER | with-key COMMAND | without-landlock COMMAND\n");
 	return 2;
 }

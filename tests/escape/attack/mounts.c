@@ -30,7 +30,8 @@ static bool can_write(const char *path)
 		return false;
 	fstatfs(fd, &fs);
 	close(fd);
-	return fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC || fs.f_type == CGROUP_SUPER_MAGIC || fs.f_type == CGROUP2_SUPER_MAGIC;
+	return fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC || fs.f_type == CGROUP_SUPER_MAGIC ||
+	       fs.f_type == CGROUP2_SUPER_MAGIC;
 }
 
 // beneath takes everything off that is mounted on / and looks at what is below it.
@@ -59,8 +60,8 @@ static void pivot(void)
 	if (!mkdtemp(dir))
 		held_errno("mkdtemp");
 	snprintf(old, sizeof old, "%s/old", dir);
-	bool done = mount("tmpfs", dir, "tmpfs", 0, "size=64k") == 0 && mkdir(old, 0755) == 0 &&
-		    chdir(dir) == 0 && syscall(SYS_pivot_root, ".", "old") == 0;
+	bool done = mount("tmpfs", dir, "tmpfs", 0, "size=64k") == 0 && mkdir(old, 0755) == 0 && chdir(dir) == 0 &&
+		    syscall(SYS_pivot_root, ".", "old") == 0;
 	int why = errno;
 	rmdir(dir);
 	if (!done)
@@ -91,7 +92,8 @@ static void unmask(void)
 // fresh mounts the kernel's own file systems once more, without masks.
 static void fresh(void)
 {
-	static const char *const types[] = {"devtmpfs", "sysfs", "cgroup2", "debugfs", "tracefs", "bpf", "securityfs", "binfmt_misc", "proc"};
+	static const char *const types[] = {"devtmpfs", "sysfs",      "cgroup2",     "debugfs", "tracefs",
+					    "bpf",      "securityfs", "binfmt_misc", "proc"};
 	powers();
 	char dir[] = "/tmp/attack-XXXXXX";
 	if (!mkdtemp(dir))
@@ -124,15 +126,18 @@ static bool open_node(const char *directory, mode_t type, dev_t device)
 // kernel has and that ask for no capability (admin-guide/devices.txt).
 static void nodes(void)
 {
-	static const char *const places[] = {"/", "/dev", "/dev/shm", "/tmp", "/var/tmp", "/run", "/home/alice", "/mnt", "/dev/mqueue"};
+	static const char *const places[] = {"/",    "/dev",        "/dev/shm", "/tmp",       "/var/tmp",
+					     "/run", "/home/alice", "/mnt",     "/dev/mqueue"};
 	struct stat root;
 	if (stat("/", &root) < 0)
 		held_errno("/");
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		if (major(root.st_dev) && open_node(places[i], S_IFBLK, root.st_dev)) // 0: a file system without a disk
 			found("opened the node's disk in %s", places[i]);
-		else if (open_node(places[i], S_IFBLK, makedev(7, 0)) || open_node(places[i], S_IFCHR, makedev(10, 229)) ||
-			 open_node(places[i], S_IFCHR, makedev(10, 200)) || open_node(places[i], S_IFCHR, makedev(1, 11)))
+		else if (open_node(places[i], S_IFBLK, makedev(7, 0)) ||
+			 open_node(places[i], S_IFCHR, makedev(10, 229)) ||
+			 open_node(places[i], S_IFCHR, makedev(10, 200)) ||
+			 open_node(places[i], S_IFCHR, makedev(1, 11)))
 			found("opened a device in %s", places[i]);
 	}
 	judge("no device that the job was not given could be opened");
@@ -141,14 +146,9 @@ static void nodes(void)
 static void sysctls(void)
 {
 	static const char *const files[] = {
-		"/proc/sys/kernel/core_pattern",
-		"/proc/sys/kernel/modprobe",
-		"/proc/sys/kernel/panic",
-		"/proc/sys/vm/drop_caches",
-		"/proc/sysrq-trigger",
-		"/proc/irq/default_smp_affinity",
-		"/sys/kernel/uevent_helper",
-		"/sys/kernel/mm/ksm/run",
+		"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/panic",
+		"/proc/sys/vm/drop_caches",      "/proc/sysrq-trigger",       "/proc/irq/default_smp_affinity",
+		"/sys/kernel/uevent_helper",     "/sys/kernel/mm/ksm/run",
 	};
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
 		if (can_write(files[i]))
@@ -158,7 +158,8 @@ static void sysctls(void)
 
 static void masked(void)
 {
-	static const char *const files[] = {"/proc/keys", "/proc/kcore", "/proc/timer_list", "/proc/sched_debug", "/proc/latency_stats"};
+	static const char *const files[] = {"/proc/keys", "/proc/kcore", "/proc/timer_list", "/proc/sched_debug",
+					    "/proc/latency_stats"};
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		char byte;
 		int fd = open(files[i], O_RDONLY | O_CLOEXEC);
@@ -195,7 +196,9 @@ static int try_cgroup(const char *path, const struct stat *st, int type, struct 
 {
 	(void)st;
 	const char *name = path + at->base;
-	if (type == FTW_F && (!strcmp(name, "cgroup.procs") || !strcmp(name, "release_agent") || !strcmp(name, "devices.allow")) && can_write(path))
+	if (type == FTW_F &&
+	    (!strcmp(name, "cgroup.procs") || !strcmp(name, "release_agent") || !strcmp(name, "devices.allow")) &&
+	    can_write(path))
 		found("can write %s", path);
 	return 0;
 }

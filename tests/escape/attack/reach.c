@@ -61,7 +61,8 @@ void each_pid(void (*f)(pid_t))
 	own[0] = getpid();
 	own[1] = getppid(); // who runs the attacks
 	own[2] = 1;
-	// The kernel's default pid_max is 32768. The PIDs of a job begin somewhere below 4 million, and go up one by one.
+	// The kernel's default pid_max is 32768. The PIDs of a job begin somewhere below 4 million, and go up one by
+	// one.
 	pid_t newest = fork();
 	if (newest == 0)
 		_exit(0);

@@ -101,8 +101,7 @@ static void abstract_socket(void)
 
 static void keyring(void)
 {
-	enum { SEARCH = 10,
-	       USER_KEYRING = -4 }; // keyctl(2)
+	enum { SEARCH = 10, USER_KEYRING = -4 }; // keyctl(2)
 	for (const char *const *tag = victims; *tag; tag++) {
 		char name[100];
 		snprintf(name, sizeof name, VICTIM "%s", *tag);

@@ -77,7 +77,8 @@ static void make_socket(const char *tag)
 	need("listen", listen(s, 64));
 	strcat(address.sun_path + 1, ".dgram");
 	s = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	need("bind", bind(s, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path) + 1 + length + strlen(".dgram")));
+	need("bind", bind(s, (struct sockaddr *)&address,
+			  offsetof(struct sockaddr_un, sun_path) + 1 + length + strlen(".dgram")));
 }
 
 // Where a jail permits no keys there is none to be found.
@@ -86,7 +87,8 @@ static void make_key(const char *tag)
 	enum { USER_KEYRING = -4 }; // keyctl(2)
 	char name[100];
 	snprintf(name, sizeof name, VICTIM "%s", tag);
-	if (syscall(SYS_add_key, "user", name, secret, sizeof secret, USER_KEYRING) < 0 && errno != EPERM && errno != ENOSYS)
+	if (syscall(SYS_add_key, "user", name, secret, sizeof secret, USER_KEYRING) < 0 && errno != EPERM &&
+	    errno != ENOSYS)
 		need("add_key", -1);
 }
 

@@ -208,12 +208,6 @@ static void handle(void)
 }
 
 const struct attack view_attacks[] = {
-	{"view", view},
-	{"proc-root", proc_root},
-	{"watch", watch},
-	{"descriptors", descriptors},
-	{"chroot-up", chroot_up},
-	{"setns", enter_namespace},
-	{"handle", handle},
-	{},
+	{"view", view},           {"proc-root", proc_root},   {"watch", watch},   {"descriptors", descriptors},
+	{"chroot-up", chroot_up}, {"setns", enter_namespace}, {"handle", handle}, {},
 };

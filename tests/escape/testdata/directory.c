@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * directory.c: a name service that finds the account dan by its uid and lists no account, as a directory service may. It hangs or fails
- * for other uids of the range while the files hang and fail are there.
+ * directory.c: a name service that finds the account dan by its uid and lists no account, as a directory service may.
+ * It hangs or fails for other uids of the range while the files hang and fail are there.
  */
 #include <errno.h>
 #include <nss.h>
@@ -24,7 +24,13 @@ enum nss_status _nss_directory_getpwuid_r(uid_t uid, struct passwd *entry, char 
 			*error = ERANGE;
 			return NSS_STATUS_TRYAGAIN;
 		}
-		*entry = (struct passwd){.pw_name = text, .pw_passwd = "x", .pw_uid = uid, .pw_gid = uid, .pw_gecos = "", .pw_dir = "/tmp", .pw_shell = "/bin/sh"};
+		*entry = (struct passwd){.pw_name = text,
+					 .pw_passwd = "x",
+					 .pw_uid = uid,
+					 .pw_gid = uid,
+					 .pw_gecos = "",
+					 .pw_dir = "/tmp",
+					 .pw_shell = "/bin/sh"};
 		return NSS_STATUS_SUCCESS;
 	}
 	while (access(DIRECTORY "hang", F_OK) == 0)

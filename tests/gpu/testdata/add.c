@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adds two vectors on the first GPU through the driver's library alone, and prints how many GPUs there are and whether the sums are right. */
+/* Adds two vectors on the first GPU through the driver's library alone, and prints how many GPUs there are and whether
+ * the sums are right. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,14 +21,14 @@ static const char ptx[] = ".version 6.0\n.target sm_50\n.address_size 64\n"
 static void *driver;
 
 /* Calls a function of the driver; ends the program if it reports an error. */
-#define CALL(name, ...)                                         \
-	do {                                                    \
-		int (*call)() = (int (*)())dlsym(driver, name); \
-		int result = call ? call(__VA_ARGS__) : -1;     \
-		if (result) {                                   \
-			printf("%s: error %d\n", name, result); \
-			exit(1);                                \
-		}                                               \
+#define CALL(name, ...)                                                                                                \
+	do {                                                                                                           \
+		int (*call)() = (int (*)())dlsym(driver, name);                                                        \
+		int result = call ? call(__VA_ARGS__) : -1;                                                            \
+		if (result) {                                                                                          \
+			printf("%s: error %d\n", name, result);                                                        \
+			exit(1);                                                                                       \
+		}                                                                                                      \
 	} while (0)
 
 int main(void)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For LD_PRELOAD: shows a program only the line of cgroup v2 in /proc/PID/cgroup, as on a machine that has no v1. Slurm's
-// cgroup/v2 refuses to run where there is any other (src/plugins/cgroup/v2/cgroup_v2.c).
+// For LD_PRELOAD: shows a program only the line of cgroup v2 in /proc/PID/cgroup, as on a machine that has no v1.
+// Slurm's cgroup/v2 refuses to run where there is any other (src/plugins/cgroup/v2/cgroup_v2.c).
 
 #define _GNU_SOURCE
 #include <fcntl.h>

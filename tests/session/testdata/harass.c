@@ -3,12 +3,12 @@
  * harass.c: what a user can do to gojail-session from outside and inside.
  *
  *   harass traced PROGRAM ARGUMENT...       executes it as a traced process
- *   harass stop PROGRAM ROUNDS ARGUMENT...  starts it again and again; stops, traces and kills it at changing moments. Prints what it printed
- *   harass step NUMBER UID PROGRAM ARGUMENT...
- *                                           executes it as that user and stops it at that system call: prints its pid, and waits for its end
- *   harass calls UID PROGRAM ARGUMENT...    executes it as that user, with a controlling terminal as descriptor 0. Prints each system call that
- *                                           gojail-session makes on one of the descriptors 0 to 2 with root's rights
- *   harass look SECONDS                     tries to get hold of each process of root's that it sees, but process 1
+ *   harass stop PROGRAM ROUNDS ARGUMENT...  starts it again and again; stops, traces and kills it at changing moments.
+ * Prints what it printed harass step NUMBER UID PROGRAM ARGUMENT... executes it as that user and stops it at that
+ * system call: prints its pid, and waits for its end harass calls UID PROGRAM ARGUMENT...    executes it as that user,
+ * with a controlling terminal as descriptor 0. Prints each system call that gojail-session makes on one of the
+ * descriptors 0 to 2 with root's rights harass look SECONDS                     tries to get hold of each process of
+ * root's that it sees, but process 1
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -42,7 +42,8 @@ static int traced(char **argv)
 /* Tries all that would get hold of a process. Prints what succeeded. */
 static void grab(pid_t pid)
 {
-	static const char *const files[] = {"mem", "root/etc/gojail-outside", "cwd/etc/gojail-outside", "exe", "environ", "fd/0", "ns/mnt"};
+	static const char *const files[] = {
+		"mem", "root/etc/gojail-outside", "cwd/etc/gojail-outside", "exe", "environ", "fd/0", "ns/mnt"};
 	char path[80];
 	struct stat st;
 
@@ -86,8 +87,7 @@ static int stop(char **argv, int rounds)
 		grab(child);
 		nanosleep(&rest, NULL);
 		grab(child);
-		kill(child, round % 3 == 0 ? SIGKILL : round % 3 == 1 ? SIGHUP :
-									SIGCONT);
+		kill(child, round % 3 == 0 ? SIGKILL : round % 3 == 1 ? SIGHUP : SIGCONT);
 		kill(child, SIGCONT);
 		waitpid(child, NULL, 0);
 	}
@@ -101,7 +101,8 @@ static int step(int number, int uid, char **argv)
 
 	if (child == 0) {
 		ptrace(PTRACE_TRACEME, 0, 0, 0);
-		if (setgroups(0, NULL) < 0 || setresgid((gid_t)uid, (gid_t)uid, (gid_t)uid) < 0 || setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid) < 0)
+		if (setgroups(0, NULL) < 0 || setresgid((gid_t)uid, (gid_t)uid, (gid_t)uid) < 0 ||
+		    setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid) < 0)
 			_exit(98);
 		execv(argv[0], argv);
 		_exit(99);
@@ -123,27 +124,13 @@ static const struct {
 	unsigned long number;
 	const char *name;
 } on_descriptor[] = {
-	{SYS_read, "read"},
-	{SYS_write, "write"},
-	{SYS_fstat, "fstat"},
-	{SYS_newfstatat, "fstatat"},
-	{SYS_statx, "statx"},
-	{SYS_lseek, "lseek"},
-	{SYS_ioctl, "ioctl"},
-	{SYS_readv, "readv"},
-	{SYS_writev, "writev"},
-	{SYS_sendto, "sendto"},
-	{SYS_sendmsg, "sendmsg"},
-	{SYS_recvfrom, "recvfrom"},
-	{SYS_recvmsg, "recvmsg"},
-	{SYS_getsockopt, "getsockopt"},
-	{SYS_setsockopt, "setsockopt"},
-	{SYS_fsync, "fsync"},
-	{SYS_ftruncate, "ftruncate"},
-	{SYS_fchmod, "fchmod"},
-	{SYS_fchown, "fchown"},
-	{SYS_fchdir, "fchdir"},
-	{SYS_getdents64, "getdents64"},
+	{SYS_read, "read"},          {SYS_write, "write"},           {SYS_fstat, "fstat"},
+	{SYS_newfstatat, "fstatat"}, {SYS_statx, "statx"},           {SYS_lseek, "lseek"},
+	{SYS_ioctl, "ioctl"},        {SYS_readv, "readv"},           {SYS_writev, "writev"},
+	{SYS_sendto, "sendto"},      {SYS_sendmsg, "sendmsg"},       {SYS_recvfrom, "recvfrom"},
+	{SYS_recvmsg, "recvmsg"},    {SYS_getsockopt, "getsockopt"}, {SYS_setsockopt, "setsockopt"},
+	{SYS_fsync, "fsync"},        {SYS_ftruncate, "ftruncate"},   {SYS_fchmod, "fchmod"},
+	{SYS_fchown, "fchown"},      {SYS_fchdir, "fchdir"},         {SYS_getdents64, "getdents64"},
 	{SYS_poll, "poll"},
 };
 
@@ -159,7 +146,8 @@ static int is_root_session(pid_t pid)
 		text[0] = '\0';
 	close(fd);
 	uids = strstr(text, "Uid:");
-	return strncmp(text, "Name:\tgojail-session\n", 21) == 0 && uids && sscanf(uids, "Uid: %*d %d", &effective) == 1 && effective == 0;
+	return strncmp(text, "Name:\tgojail-session\n", 21) == 0 && uids &&
+	       sscanf(uids, "Uid: %*d %d", &effective) == 1 && effective == 0;
 }
 
 /* Reports whether one of the descriptors that poll(2) is called with is the caller's. */
@@ -180,7 +168,8 @@ static void print_call(pid_t pid)
 	if (info.op != PTRACE_SYSCALL_INFO_ENTRY)
 		return;
 	for (size_t i = 0; i < sizeof(on_descriptor) / sizeof(on_descriptor[0]); i++)
-		if (info.entry.nr == on_descriptor[i].number && (info.entry.nr == SYS_poll ? polls_caller(pid, &info) : info.entry.args[0] <= 2) &&
+		if (info.entry.nr == on_descriptor[i].number &&
+		    (info.entry.nr == SYS_poll ? polls_caller(pid, &info) : info.entry.args[0] <= 2) &&
 		    is_root_session(pid))
 			dprintf(1, "root: %s of %d\n", on_descriptor[i].name, (int)info.entry.args[0]);
 }
@@ -210,7 +199,8 @@ static int calls(int uid, char **argv)
 		close(master);
 		ptrace(PTRACE_TRACEME, 0, 0, 0);
 		raise(SIGSTOP);
-		if (setgroups(0, NULL) < 0 || setresgid((gid_t)uid, (gid_t)uid, (gid_t)uid) < 0 || setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid) < 0)
+		if (setgroups(0, NULL) < 0 || setresgid((gid_t)uid, (gid_t)uid, (gid_t)uid) < 0 ||
+		    setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid) < 0)
 			_exit(98);
 		execv(argv[0], argv);
 		_exit(99);

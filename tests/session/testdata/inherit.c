@@ -2,9 +2,9 @@
 /*
  * inherit.c: what a process passes on to what it starts (fork(2), execve(2)).
  *
- *   inherit as UID KEYRING PROGRAM...   sets each attribute to a value that is not the default, writes the number of its
- *                                       session keyring to the file KEYRING, and executes the program as that user
- *   inherit read PID                    prints the attributes of a process, one on a line
+ *   inherit as UID KEYRING PROGRAM...   sets each attribute to a value that is not the default, writes the number of
+ * its session keyring to the file KEYRING, and executes the program as that user inherit read PID prints the attributes
+ * of a process, one on a line
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,8 @@ static const struct {
 	{"MEMLOCK", RLIMIT_MEMLOCK, 0, 0},
 	{"AS", RLIMIT_AS, 8ul << 30, RLIM_INFINITY},
 	{"LOCKS", RLIMIT_LOCKS, 0, 0},
-	{"SIGPENDING", RLIMIT_SIGPENDING, 400, 400}, /* with 0, slurmd from 24.11 on does not get up (timer_create(2)) */
+	{"SIGPENDING", RLIMIT_SIGPENDING, 400,
+	 400}, /* with 0, slurmd from 24.11 on does not get up (timer_create(2)) */
 	{"MSGQUEUE", RLIMIT_MSGQUEUE, 0, 0},
 	{"NICE", RLIMIT_NICE, 0, 0},
 	{"RTPRIO", RLIMIT_RTPRIO, 0, 0},
@@ -67,12 +68,7 @@ static void put(const char *path, const char *text)
 /* Joins a new session keyring with a key of the user's, which anybody may see in /proc/keys. */
 static void set_keyring(const char *file)
 {
-	enum { JOIN = 1,
-	       SETPERM = 5,
-	       SET_REQKEY = 14,
-	       SESSION = -3,
-	       TO_SESSION = 3,
-	       ALL = 0x3f3f3f3f }; /* keyctl(2) */
+	enum { JOIN = 1, SETPERM = 5, SET_REQKEY = 14, SESSION = -3, TO_SESSION = 3, ALL = 0x3f3f3f3f }; /* keyctl(2) */
 	long keyring = syscall(SYS_keyctl, JOIN, NULL);
 	char text[32];
 
@@ -171,8 +167,14 @@ static void print_file(const char *pid, const char *name)
 
 static void print_status(const char *pid)
 {
-	static const char *const names[] = {"Umask", "SigBlk", "SigIgn", "CapInh", "CapAmb",
-					    "THP_enabled", "Speculation_Store_Bypass", "SpeculationIndirectBranch"};
+	static const char *const names[] = {"Umask",
+					    "SigBlk",
+					    "SigIgn",
+					    "CapInh",
+					    "CapAmb",
+					    "THP_enabled",
+					    "Speculation_Store_Bypass",
+					    "SpeculationIndirectBranch"};
 	char *text = read_file(pid, "status"), *rest = NULL;
 
 	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))

@@ -34,8 +34,8 @@ static void note_rights(int fd)
 	syscall(SYS_capget, &header, caps);
 	dprintf(fd, "uid %u %u %u gid %u %u %u caps %x", uid[0], uid[1], uid[2], gid[0], gid[1], gid[2],
 		caps[0].permitted | caps[0].effective | caps[0].inheritable | caps[1].permitted);
-	dprintf(fd, " dumpable %d new_privs %d root %d\n", prctl(PR_GET_DUMPABLE), !prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0),
-		setresuid(-1, 0, -1) == 0);
+	dprintf(fd, " dumpable %d new_privs %d root %d\n", prctl(PR_GET_DUMPABLE),
+		!prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), setresuid(-1, 0, -1) == 0);
 }
 
 static void note_priority(int fd)
@@ -45,8 +45,9 @@ static void note_priority(int fd)
 
 	umask(mask);
 	sched_getaffinity(0, sizeof(cpus), cpus);
-	dprintf(fd, "nice %d policy %d cpus %d io %ld slack %d umask %03o\n", getpriority(PRIO_PROCESS, 0), sched_getscheduler(0), CPU_COUNT_S(sizeof(cpus), cpus),
-		syscall(SYS_ioprio_get, 1, 0), prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0), (unsigned)mask);
+	dprintf(fd, "nice %d policy %d cpus %d io %ld slack %d umask %03o\n", getpriority(PRIO_PROCESS, 0),
+		sched_getscheduler(0), CPU_COUNT_S(sizeof(cpus), cpus), syscall(SYS_ioprio_get, 1, 0),
+		prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0), (unsigned)mask);
 }
 
 /* Returns the account that the mode asks for. */

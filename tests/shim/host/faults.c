@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * faults.c: the calls with which the plugin moves between namespaces and identities, each of which fails on demand. The host's
- * definitions come before those of the C library for the plugin, too.
+ * faults.c: the calls with which the plugin moves between namespaces and identities, each of which fails on demand. The
+ * host's definitions come before those of the C library for the plugin, too.
  *
  *   HOST_FAIL      the number of the call that fails with ENOMEM, from 1 on
  *   HOST_FAIL_ALL  if set, all calls after it fail as well
@@ -33,7 +33,7 @@ static int fails(const char *name)
 }
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
-#define WRAP(name, parameters, arguments) \
+#define WRAP(name, parameters, arguments)                                                                              \
 	__attribute__((visibility("default"))) int name parameters { return fails(#name) ? -1 : NEXT(name) arguments; }
 
 /* clang-format off */
@@ -52,13 +52,14 @@ __attribute__((visibility("default"))) int clone(int (*work)(void *), void *stac
 }
 
 /* Takes as many words as there are registers for them: callers give fewer. */
-__attribute__((visibility("default"))) long counted_syscall(long, long, long, long, long, long, long) __asm__("syscall");
+__attribute__((visibility("default"))) long counted_syscall(long, long, long, long, long, long,
+							    long) __asm__("syscall");
 
 long counted_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	if ((number == SYS_setresuid && fails("seteuid")) || (number == SYS_open_tree && fails("open_tree")) ||
-	    (number == SYS_move_mount && fails("move_mount")) || (number == SYS_mount_setattr && fails("mount_setattr")) ||
-	    (number == SYS_openat2 && fails("openat2")))
+	    (number == SYS_move_mount && fails("move_mount")) ||
+	    (number == SYS_mount_setattr && fails("mount_setattr")) || (number == SYS_openat2 && fails("openat2")))
 		return -1;
 	return NEXT(syscall)(number, a, b, c, d, e, f);
 }

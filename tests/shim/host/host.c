@@ -7,16 +7,15 @@
  *   HOST_CONTEXT   local, allocator, remote, slurmd, script
  *   HOST_JOB       job id
  *   HOST_STEP      step id (batch: 4294967291, extern: 4294967292)
- *   HOST_JAIL, HOST_MOUNT, HOST_ROOT   option values, the second separated by ';'; HOST_ROOT=- is the option without one
- *   HOST_SCRIPT    path of the batch script
- *   HOST_ARG1, HOST_ARG2   plugstack.conf arguments
+ *   HOST_JAIL, HOST_MOUNT, HOST_ROOT   option values, the second separated by ';'; HOST_ROOT=- is the option without
+ * one HOST_SCRIPT    path of the batch script HOST_ARG1, HOST_ARG2   plugstack.conf arguments
  *
- * The call "place" prints where the process is: "at home", or what differs from the start: the namespace, which is the jail's or the
- * stage's, the root, the effective user, the mask. "as_user" is user_init as Slurm calls it. "make" creates the directories of HOST_MAKE,
- * separated by ';', as Slurm does between two hooks. "counted" prints how many calls can fail (faults.c).
- * "open" opens HOST_OPEN for writing, as a file that Slurm writes for tasks.
- * The call "judge" reads values of --jail-mount, a line each, and prints a result for each.
- * It prints "CALL rc" for each call and, in task, the jail's /marker.
+ * The call "place" prints where the process is: "at home", or what differs from the start: the namespace, which is the
+ * jail's or the stage's, the root, the effective user, the mask. "as_user" is user_init as Slurm calls it. "make"
+ * creates the directories of HOST_MAKE, separated by ';', as Slurm does between two hooks. "counted" prints how many
+ * calls can fail (faults.c). "open" opens HOST_OPEN for writing, as a file that Slurm writes for tasks. The call
+ * "judge" reads values of --jail-mount, a line each, and prints a result for each. It prints "CALL rc" for each call
+ * and, in task, the jail's /marker.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

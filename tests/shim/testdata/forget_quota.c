@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// forget_quota INODES LIMIT: prints the limit of a project after quota_forget_unused. The kernel is played: the project has a limit of
-// 1024 and nothing else, until its limit is removed the first time; then it has so many inodes, and that limit.
+// forget_quota INODES LIMIT: prints the limit of a project after quota_forget_unused. The kernel is played: the project
+// has a limit of 1024 and nothing else, until its limit is removed the first time; then it has so many inodes, and that
+// limit.
 #include "common/syscalls.h"
 
 static long play_kernel(long number, int dir, unsigned command, unsigned project, void *argument);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a sandbox in a copy of a jail, runs the shell script of its argument in the jail's root as the jail's owner does, in another mount
- * namespace, and makes the job's stage. Prints the fault, or what the stage has in the files /tmp/whose, /dev/shm/whose and /var/tmp/whose.
+ * Makes a sandbox in a copy of a jail, runs the shell script of its argument in the jail's root as the jail's owner
+ * does, in another mount namespace, and makes the job's stage. Prints the fault, or what the stage has in the files
+ * /tmp/whose, /dev/shm/whose and /var/tmp/whose.
  */
 #include "common/fd.h"
 #include "launcher/assemble.h"
@@ -52,7 +53,12 @@ static void print_file(const char *path)
 
 int main(int argc, char **argv)
 {
-	struct gojail_request request = {.nmounts = 3, .mounts = {{.how = GOJAIL_MOUNT_IN, .type = "devpts", .destination = "/dev/pts"}, {.how = GOJAIL_MOUNT_JOB, .type = "tmpfs", .options = "mode=1777", .destination = "/tmp"}, {.how = GOJAIL_MOUNT_JOB, .type = "tmpfs", .options = "mode=1777", .destination = "/dev/shm"}}};
+	struct gojail_request request = {
+		.nmounts = 3,
+		.mounts = {
+			{.how = GOJAIL_MOUNT_IN, .type = "devpts", .destination = "/dev/pts"},
+			{.how = GOJAIL_MOUNT_JOB, .type = "tmpfs", .options = "mode=1777", .destination = "/tmp"},
+			{.how = GOJAIL_MOUNT_JOB, .type = "tmpfs", .options = "mode=1777", .destination = "/dev/shm"}}};
 	struct fault fault = {0};
 	int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), begin[2], status;
 
@@ -62,7 +68,9 @@ int main(int argc, char **argv)
 	MUST(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
 	MUST(mount("none", argv[1], "tmpfs", 0, NULL));
 	MUST(chdir(argv[1]));
-	MUST(system("mkdir -p tmp dev var/tmp other && echo -n jail | tee tmp/whose other/whose >var/tmp/whose") == 0 ? 0 : -1);
+	MUST(system("mkdir -p tmp dev var/tmp other && echo -n jail | tee tmp/whose other/whose >var/tmp/whose") == 0 ?
+		     0 :
+		     -1);
 	MUST(mount("none", "dev", "tmpfs", 0, NULL));
 	MUST(system("mkdir dev/shm dev/pts") == 0 ? 0 : -1);
 	MUST(pipe2(begin, O_CLOEXEC));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asks a zygote: one that is stuck, or replies garbage, or whose holder replies once, and then ends or hangs. Prints the
-// result, whether the storage counts as silent, and the fault.
+// Asks a zygote: one that is stuck, or replies garbage, or whose holder replies once, and then ends or hangs. Prints
+// the result, whether the storage counts as silent, and the fault.
 
 #include "common/clock.h"
 #include "common/zygote_client.h"

@@ -49,7 +49,8 @@ static int note(spank_t sp, const char *hook)
 
 	if (!box[0] || spank_context() != S_CTX_REMOTE)
 		return 0;
-	if (spank_get_item(sp, S_JOB_UID, &uid) != ESPANK_SUCCESS || spank_get_item(sp, S_JOB_GID, &gid) != ESPANK_SUCCESS)
+	if (spank_get_item(sp, S_JOB_UID, &uid) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_GID, &gid) != ESPANK_SUCCESS)
 		return -1;
 	snprintf(script, sizeof(script), "echo %s >>/home/alice/hooks", hook);
 	pid_t child = fork();
@@ -89,8 +90,9 @@ static void hold(void)
 	snprintf(users, sizeof(users), "%u %u 1", (unsigned)getuid(), (unsigned)getuid());
 	snprintf(groups, sizeof(groups), "%u %u 1", (unsigned)getgid(), (unsigned)getgid());
 	/* Others start a program here, which makes /proc/self the user's again (proc(5)). */
-	if (prctl(PR_SET_DUMPABLE, 1) < 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 || write_file("/proc/self/uid_map", users) < 0 ||
-	    write_file("/proc/self/setgroups", "deny") < 0 || write_file("/proc/self/gid_map", groups) < 0)
+	if (prctl(PR_SET_DUMPABLE, 1) < 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 ||
+	    write_file("/proc/self/uid_map", users) < 0 || write_file("/proc/self/setgroups", "deny") < 0 ||
+	    write_file("/proc/self/gid_map", groups) < 0)
 		_exit(errno);
 	if (mount(box, "/srv", NULL, MS_BIND | MS_REC, NULL) < 0)
 		_exit(errno);
@@ -129,7 +131,9 @@ int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 		slurm_error("box: the helper ended: %s", strerror(WEXITSTATUS(status)));
 		return -1;
 	}
-	result = join(helper, "user", CLONE_NEWUSER) < 0 || join(helper, "mnt", CLONE_NEWNS) < 0 || chdir("/srv") < 0 ? -1 : 0;
+	result = join(helper, "user", CLONE_NEWUSER) < 0 || join(helper, "mnt", CLONE_NEWNS) < 0 || chdir("/srv") < 0 ?
+			 -1 :
+			 0;
 	kill(helper, SIGCONT);
 	waitpid(helper, NULL, 0);
 	return result;

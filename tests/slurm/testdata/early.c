@@ -15,11 +15,11 @@ static int result(const char *hook, int argc, char **argv)
 	return 1;
 }
 
-#define HOOK(name)                                                \
-	int slurm_spank_##name(spank_t sp, int argc, char **argv) \
-	{                                                         \
-		(void)sp;                                         \
-		return result(#name, argc, argv);                 \
+#define HOOK(name)                                                                                                     \
+	int slurm_spank_##name(spank_t sp, int argc, char **argv)                                                      \
+	{                                                                                                              \
+		(void)sp;                                                                                              \
+		return result(#name, argc, argv);                                                                      \
 	}
 
 HOOK(init)

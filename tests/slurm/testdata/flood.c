@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flood SOCKET take|give: passes a descriptor of a job's /tmp, and one of a directory in it, to another job of the user,
- * where six processes make directories there for as long as they can.
+ * flood SOCKET take|give: passes a descriptor of a job's /tmp, and one of a directory in it, to another job of the
+ * user, where six processes make directories there for as long as they can.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,10 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { PASSED = 2,
-       PROCESSES = 6,
-       BEFORE_THE_END = 100,
-       SECONDS = 30 };
+enum { PASSED = 2, PROCESSES = 6, BEFORE_THE_END = 100, SECONDS = 30 };
 
 union ancillary {
 	struct cmsghdr header;
@@ -30,7 +27,8 @@ static void die(const char *what)
 
 static struct msghdr message(struct iovec *byte, union ancillary *ancillary)
 {
-	return (struct msghdr){.msg_iov = byte, .msg_iovlen = 1, .msg_control = ancillary, .msg_controllen = sizeof(*ancillary)};
+	return (struct msghdr){
+		.msg_iov = byte, .msg_iovlen = 1, .msg_control = ancillary, .msg_controllen = sizeof(*ancillary)};
 }
 
 static void give(int server)
@@ -38,7 +36,8 @@ static void give(int server)
 	int fds[PASSED];
 	char byte = 'x';
 	struct iovec iov = {&byte, 1};
-	union ancillary ancillary = {.header = {.cmsg_len = CMSG_LEN(sizeof(fds)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+	union ancillary ancillary = {
+		.header = {.cmsg_len = CMSG_LEN(sizeof(fds)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
 	struct msghdr m = message(&iov, &ancillary);
 
 	if (mkdir("/tmp/below", 0700) < 0)

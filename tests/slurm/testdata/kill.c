@@ -93,7 +93,8 @@ int main(int argc, char **argv)
 	}
 	FILE *order = fopen(ORDER, "re");
 	if (order) {
-		if (fscanf(order, "%31s %u %31s", verb, &after, whom) == 3 && argc > 1 && strcmp(verb, argv[1]) == 0 && fork() == 0) {
+		if (fscanf(order, "%31s %u %31s", verb, &after, whom) == 3 && argc > 1 && strcmp(verb, argv[1]) == 0 &&
+		    fork() == 0) {
 			kill_launcher(verb, after, strcmp(whom, "youngest") == 0);
 			_exit(0);
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plugin of Slurm whose lines before and after gojail's say "before" and "after": in a job whose environment has OTHER="POSITION HOOK DEED",
- * slurmstepd or the task does the deed in that hook, as plugins of sites do.
+ * A plugin of Slurm whose lines before and after gojail's say "before" and "after": in a job whose environment has
+ * OTHER="POSITION HOOK DEED", slurmstepd or the task does the deed in that hook, as plugins of sites do.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -34,7 +34,9 @@ static int unshare_mounts(spank_t sp)
 static int make_private_tmp(spank_t sp)
 {
 	(void)sp;
-	return unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ? -1 : mount(OWN, "/tmp", NULL, MS_BIND, NULL);
+	return unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ?
+		       -1 :
+		       mount(OWN, "/tmp", NULL, MS_BIND, NULL);
 }
 
 /* A mount in the namespace that the process is in: the plugin has none of its own. */
@@ -102,10 +104,7 @@ static int set_limit(spank_t sp)
 	return setrlimit(RLIMIT_NOFILE, &files);
 }
 
-static int set_variable(spank_t sp)
-{
-	return spank_setenv(sp, "OTHER_SET", "yes", 1) == ESPANK_SUCCESS ? 0 : -1;
-}
+static int set_variable(spank_t sp) { return spank_setenv(sp, "OTHER_SET", "yes", 1) == ESPANK_SUCCESS ? 0 : -1; }
 
 /* A helper that is left behind, such as one that renews tickets. */
 static int leave_process(spank_t sp)
@@ -210,8 +209,10 @@ static int act(spank_t sp, const char *hook, int argc, char **argv)
 {
 	char position[16], wanted[32], deed[32], text[128];
 
-	if (spank_context() != S_CTX_REMOTE || argc < 1 || spank_getenv(sp, "OTHER", text, sizeof(text)) != ESPANK_SUCCESS ||
-	    sscanf(text, "%15s %31s %31s", position, wanted, deed) != 3 || strcmp(position, argv[0]) || strcmp(wanted, hook))
+	if (spank_context() != S_CTX_REMOTE || argc < 1 ||
+	    spank_getenv(sp, "OTHER", text, sizeof(text)) != ESPANK_SUCCESS ||
+	    sscanf(text, "%15s %31s %31s", position, wanted, deed) != 3 || strcmp(position, argv[0]) ||
+	    strcmp(wanted, hook))
 		return 0;
 	for (size_t i = 0; i < sizeof(deeds) / sizeof(deeds[0]); i++) {
 		if (strcmp(deeds[i].name, deed))
@@ -225,11 +226,8 @@ static int act(spank_t sp, const char *hook, int argc, char **argv)
 	return -1;
 }
 
-#define HOOK(name)                                                \
-	int slurm_spank_##name(spank_t sp, int argc, char **argv) \
-	{                                                         \
-		return act(sp, #name, argc, argv);                \
-	}
+#define HOOK(name)                                                                                                     \
+	int slurm_spank_##name(spank_t sp, int argc, char **argv) { return act(sp, #name, argc, argv); }
 
 HOOK(init)
 HOOK(init_post_opt)

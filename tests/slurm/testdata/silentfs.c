@@ -17,7 +17,8 @@ int main(int argc, char **argv)
 
 	if (argc != 3)
 		return 2;
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40755,user_id=%d,group_id=0,allow_other", fuse, atoi(argv[1]));
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40755,user_id=%d,group_id=0,allow_other", fuse,
+		 atoi(argv[1]));
 	if (fuse < 0 || mount("silentfs", argv[2], "fuse", MS_NOSUID | MS_NODEV, options) < 0 || daemon(0, 0) < 0) {
 		perror(argv[2]);
 		return 1;

@@ -69,7 +69,8 @@ static struct line understand(const char *whose, const char *call, char *rest)
 		return l;
 	a->code = atoi(word);
 	while ((word = strtok_r(NULL, " \t\n", &save)) && a->count < VALUES) {
-		snprintf(a->text + strlen(a->text), sizeof(a->text) - strlen(a->text), "%s%s", a->count ? " " : "", word);
+		snprintf(a->text + strlen(a->text), sizeof(a->text) - strlen(a->text), "%s%s", a->count ? " " : "",
+			 word);
 		a->value[a->count++] = strtoll(word, NULL, 0);
 	}
 	return l;
@@ -117,7 +118,8 @@ static struct answer ask(void *gpu, const char *call)
 
 		if (l->hash != wanted || strcmp(l->call, call))
 			continue;
-		if (strcmp(l->whose, "*") && (gpu ? atol(l->whose) != index || !strcmp(l->whose, "-") : strcmp(l->whose, "-")))
+		if (strcmp(l->whose, "*") &&
+		    (gpu ? atol(l->whose) != index || !strcmp(l->whose, "-") : strcmp(l->whose, "-")))
 			continue;
 		if (l->hangs)
 			for (;;)
@@ -240,11 +242,26 @@ static int indexed(void *gpu, const char *call, unsigned int which, unsigned int
 	return a.code;
 }
 
-EXPORT int nvmlDeviceGetTemperature(void *gpu, int sensor, unsigned int *n) { return indexed(gpu, __func__, (unsigned int)sensor, n); }
-EXPORT int nvmlDeviceGetTemperatureThreshold(void *gpu, int which, unsigned int *n) { return indexed(gpu, __func__, (unsigned int)which, n); }
-EXPORT int nvmlDeviceGetApplicationsClock(void *gpu, int which, unsigned int *n) { return indexed(gpu, __func__, (unsigned int)which, n); }
-EXPORT int nvmlDeviceGetDefaultApplicationsClock(void *gpu, int which, unsigned int *n) { return indexed(gpu, __func__, (unsigned int)which, n); }
-EXPORT int nvmlDeviceGetNvLinkState(void *gpu, unsigned int which, unsigned int *n) { return indexed(gpu, __func__, which, n); }
+EXPORT int nvmlDeviceGetTemperature(void *gpu, int sensor, unsigned int *n)
+{
+	return indexed(gpu, __func__, (unsigned int)sensor, n);
+}
+EXPORT int nvmlDeviceGetTemperatureThreshold(void *gpu, int which, unsigned int *n)
+{
+	return indexed(gpu, __func__, (unsigned int)which, n);
+}
+EXPORT int nvmlDeviceGetApplicationsClock(void *gpu, int which, unsigned int *n)
+{
+	return indexed(gpu, __func__, (unsigned int)which, n);
+}
+EXPORT int nvmlDeviceGetDefaultApplicationsClock(void *gpu, int which, unsigned int *n)
+{
+	return indexed(gpu, __func__, (unsigned int)which, n);
+}
+EXPORT int nvmlDeviceGetNvLinkState(void *gpu, unsigned int which, unsigned int *n)
+{
+	return indexed(gpu, __func__, which, n);
+}
 
 EXPORT int nvmlDeviceGetCurrentClocksEventReasons(void *gpu, unsigned long long *to)
 {
@@ -268,7 +285,8 @@ EXPORT int nvmlDeviceGetMemoryErrorCounter(void *gpu, int type, int counter, int
 	return a.code;
 }
 
-EXPORT int nvmlDeviceGetRemappedRows(void *gpu, unsigned int *corrected, unsigned int *uncorrected, unsigned int *pending, unsigned int *failed)
+EXPORT int nvmlDeviceGetRemappedRows(void *gpu, unsigned int *corrected, unsigned int *uncorrected,
+				     unsigned int *pending, unsigned int *failed)
 {
 	struct answer a = ask(gpu, __func__);
 
@@ -342,7 +360,8 @@ EXPORT int nvmlDeviceGetFieldValues(void *gpu, int count, struct field *fields)
 	return 0;
 }
 
-/* Asks for a list. count is the room for it, and becomes its length; the code is 7 where it has more than there is room for. */
+/* Asks for a list. count is the room for it, and becomes its length; the code is 7 where it has more than there is room
+ * for. */
 static struct answer ask_list(void *gpu, const char *call, unsigned int *count)
 {
 	struct answer a = ask(gpu, call);
