@@ -10,6 +10,7 @@
 #include <linux/mount.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -84,10 +85,10 @@ void note_job_cgroups(const struct node *node, const char *job, const struct sha
 	write_ignored(fd, text, used);
 }
 
-/* Reads a number from a file of a cgroup; "" where there is none. */
-static void read_number(const char *path, char *text, size_t size)
+/* Reads a number from a file; "" where there is none. */
+static void read_number(int dir, const char *path, char *text, size_t size)
 {
-	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+	scoped_fd fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
 
 	read_string(fd, text, size);
 	text[strspn(text, "0123456789")] = '\0';
@@ -96,15 +97,19 @@ static void read_number(const char *path, char *text, size_t size)
 void note_job_memory(const struct node *node, const char *job, const struct shared *list, int count)
 {
 	static const char *const files[] = {"memory.peak", "memory.max_usage_in_bytes"}; /* v2 since Linux 5.19, v1 */
-	char path[sizeof(list[0].path) + 32], peak[32] = "";
+	char path[sizeof(list[0].path) + 32], peak[32] = "", noted[32];
 
 	for (int i = 0; i < count * 2 && !peak[0]; i++) {
 		snprintf(path, sizeof(path), "%s/%s", list[i / 2].path, files[i % 2]);
-		read_number(path, peak, sizeof(peak));
+		read_number(AT_FDCWD, path, peak, sizeof(peak));
 	}
 	if (!peak[0])
 		return;
 	scoped_fd dir = job_open(node, job);
-	if (dir >= 0)
+	if (dir < 0)
+		return;
+	/* Between two steps, when the job has none, Slurm removes its cgroups: those of the next step begin anew. */
+	read_number(dir, GOJAIL_MEMORY, noted, sizeof(noted));
+	if (strtoull(peak, NULL, 10) > strtoull(noted, NULL, 10))
 		job_write_text(dir, GOJAIL_MEMORY, peak);
 }

@@ -3,6 +3,8 @@
 package slurm_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,6 +19,12 @@ func TestPeakOfMemory(t *testing.T) {
 	c := harness.Start(t, accountedOptions())
 	j := c.ListenToJournal(t)
 	const take = "perl -e 'print length(q(x) x (50 << 20))'"
+	requirePeak := func(t *testing.T, job string) {
+		t.Helper()
+		require.True(t, c.WaitIdle(), c.Drained())
+		ended := j.Lines(job, "event=ended")
+		assert.Regexp(t, `memory_peak=[5-9]\d{7}$|memory_peak=[1-3]\d{8}$`, ended[len(ended)-1])
+	}
 	for _, test := range []struct{ name, script string }{
 		{"batch script", take + "\n"},
 		{"step", "srun sh -c \"" + take + "\"\nsrun true\n"},
@@ -24,10 +32,18 @@ func TestPeakOfMemory(t *testing.T) {
 		{"task that is killed", "srun sh -c \"" + take + "; kill -9 \\$\\$\"\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			job := submitScript(t, c, test.script, "--jail=debian", "-wn1")
-			require.True(t, c.WaitIdle(), c.Drained())
-			ended := j.Lines(job, "event=ended")
-			assert.Regexp(t, `memory_peak=[5-9]\d{7}$|memory_peak=[1-3]\d{8}$`, ended[len(ended)-1])
+			requirePeak(t, submitScript(t, c, test.script, "--jail=debian", "-wn1"))
 		})
 	}
+	// Slurm removes the job's cgroups after each of these steps.
+	t.Run("step before a small one of an allocation", func(t *testing.T) {
+		step, job := allocate(t, c)
+		require.Zero(t, step(take).Code)
+		require.True(t, harness.Poll(harness.Timeout, func() bool {
+			return !slices.ContainsFunc(c.Processes(), func(p harness.Process) bool { return strings.HasPrefix(p.Status["Name"], "slurmstepd") })
+		}), "the first step does not end")
+		require.Zero(t, step("true").Code)
+		c.Run(harness.Alice, "scancel", job)
+		requirePeak(t, job)
+	})
 }
