@@ -51,6 +51,25 @@ bool is_own_mount(int fd)
 	return false;
 }
 
+static uint64_t root_id; /* of the mount that is the jail's root; 0 until note_begun */
+static bool elsewhere;   /* something was mounted on another one since */
+
+int note_begun(int root, struct fault *fault)
+{
+	root_id = read_mount_id(root);
+	return root_id ? note_template_mounts(fault) :
+			 fault_set(fault, "cannot find out which mount is the jail's root: %s", strerror(errno));
+}
+
+bool may_hide_begun(void) { return elsewhere; }
+
+/* Notes where a mount of the job's own is about to go. */
+static void note_place(int at)
+{
+	if (at >= 0 && root_id && read_mount_id(at) != root_id)
+		elsewhere = true;
+}
+
 /* Attaches a new file system to a directory, and closes the directory. Returns the root of the new one, or -1 with a
  * fault. */
 static int mount_at(int at, const struct gojail_mount *mount, const char *path, struct fault *fault)
@@ -71,8 +90,11 @@ static int mount_at(int at, const struct gojail_mount *mount, const char *path, 
 static int mount_in_root(const struct gojail_mount *mount, const char *path, struct fault *fault)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int at = root < 0 ? -1 : open_in_root(root, path, 0);
 
-	return mount_at(root < 0 ? -1 : open_in_root(root, path, 0), mount, path, fault);
+	if (is_own_path(path))
+		note_place(at);
+	return mount_at(at, mount, path, fault);
 }
 
 /*
@@ -121,6 +143,8 @@ static int attach_tree(const struct gojail_request *request, const struct gojail
 
 	if (at < 0 || (is_own_path(tree->destination) && remember_own(tree->fd, tree->destination, fault) < 0))
 		return -1;
+	if (is_own_path(tree->destination))
+		note_place(at);
 	if (k_move_mount(tree->fd, at) < 0)
 		return fault_set(fault, "cannot mount on %s in the jail: %s%s", tree->destination, strerror(errno),
 				 errno == ENOTDIR || errno == EINVAL ?
@@ -280,7 +304,6 @@ int begin_assembly(const struct gojail_request *request, const struct gojail_tre
 	if (mount_root(request, trees, fault) < 0)
 		return -1;
 	if (enter_or_unshare(request, trees, GOJAIL_REQUEST_IPC, "ipc", CLONE_NEWIPC, fault) < 0 ||
-	    enter_or_unshare(request, trees, GOJAIL_REQUEST_UTS, "uts", CLONE_NEWUTS, fault) < 0 ||
 	    enter_net(request, trees, &own_net, fault) < 0 || mount_planned(request, trees, own_net, fault) < 0)
 		return -1;
 	return mount_of_job(request, true, fault);
@@ -318,7 +341,9 @@ int check_begun(const struct gojail_request *request, struct fault *fault)
 
 int finish_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
-	if (mount_of_job(request, false, fault) < 0)
+	/* A new one has the host name that the node has now. */
+	if (enter_or_unshare(request, trees, GOJAIL_REQUEST_UTS, "uts", CLONE_NEWUTS, fault) < 0 ||
+	    mount_of_job(request, false, fault) < 0)
 		return -1;
 	for (uint32_t i = 0; i < request->ntrees; i++)
 		if (!(trees[i].flags & ASSEMBLE_NO_MOUNT) && attach_tree(request, &trees[i], fault) < 0)

@@ -27,8 +27,18 @@ int begin_assembly(const struct gojail_request *request, const struct gojail_tre
  * Returns 0, or -1 with a fault. */
 int check_begun(const struct gojail_request *request, struct fault *fault);
 
-/* Adds what depends on the job or on what the jail's root has by now: /tmp, and the trees. Returns 0, or -1 with a
- * fault. */
+/* Notes which mounts begin_assembly has left at the jail's root and in it, for check_begun and may_hide_begun. Returns
+ * 0, or -1 with a fault. */
+int note_begun(int root, struct fault *fault);
+
+/* Reports whether links of the jail's root have led the job's /tmp to another mount since note_begun, such as /dev/shm,
+ * which it hides then. */
+bool may_hide_begun(void);
+
+/*
+ * Adds what depends on the job, or on what the node is called and the jail's root has by now: the host name, /tmp, and
+ * the trees. Returns 0, or -1 with a fault.
+ */
 int finish_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
 
 /* Reports whether an open file lies on the job's own /tmp, /dev/shm or /dev/pts, as this process mounted them. */

@@ -153,10 +153,10 @@ struct kept {
 		.fds = { [GOJAIL_STAGE_FD] = -1 }                                                                      \
 	}
 
-/* Opens the root and the namespaces of the sandbox, which this process has entered. */
+/* Opens the root and the namespaces of the sandbox, which this process has entered, but for the host name's. */
 static void open_kept(struct kept *kept)
 {
-	static const char *const own[] = {"self/ns/mnt", "self/ns/pid", "self/ns/ipc", "self/ns/uts"};
+	static const char *const own[] = {"self/ns/mnt", "self/ns/pid", "self/ns/ipc"};
 
 	kept->fds[GOJAIL_ROOT_FD] = move_up(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
@@ -167,6 +167,7 @@ static void open_kept(struct kept *kept)
 static void number_kept(struct kept *kept, int user, struct fault *fault)
 {
 	kept->fds[GOJAIL_USER_FD] = move_up(user);
+	kept->fds[GOJAIL_UTS_FD] = move_up(openat(ZYGOTE_PROC_FD, "self/ns/uts", O_RDONLY | O_CLOEXEC));
 	close(GOJAIL_USER_FD); /* there is not always one */
 	for (int number = GOJAIL_STAGE_FD; number < GOJAIL_RECORD_FD; number++)
 		if ((kept->fds[number] < 0 || dup3(kept->fds[number], number, O_CLOEXEC) < 0) &&
@@ -185,7 +186,7 @@ static bool is_common_request(const struct gojail_request *request, const struct
 /* Reports whether a sandbox that was begun for one request is right for another. */
 static bool is_same_kind(const struct gojail_request *begun, const struct gojail_request *request)
 {
-	const uint32_t later = GOJAIL_REQUEST_ROOT; /* after finish_assembly */
+	const uint32_t later = GOJAIL_REQUEST_ROOT | GOJAIL_REQUEST_UTS; /* finish_assembly's, and after */
 
 	return (begun->flags | later) == (request->flags | later) && begun->nmounts == request->nmounts &&
 	       memcmp(begun->mounts, request->mounts, sizeof(begun->mounts)) == 0;
@@ -210,6 +211,8 @@ __attribute__((noreturn)) static void hold_sandbox(int talk, const struct gojail
 		_exit(1);
 	}
 	talk = move_up(talk);
+	if (may_hide_begun())
+		kept->fds[GOJAIL_STAGE_FD] = -1; /* the stage is made anew, with what the jail shows by now */
 	kept->fds[GOJAIL_STAGE_FD] =
 		move_up(finish_job_stage(ZYGOTE_PROC_FD, kept->fds[GOJAIL_STAGE_FD], trees, request->ntrees, fault));
 	number_kept(kept, user, fault);
@@ -308,6 +311,7 @@ void run_spare(int zygote, const struct gojail_request *pattern)
 	if (enter_pid_namespace(&made, trees, &fault) < 0 || begin_assembly(&made, trees, &fault) < 0)
 		_exit(1);
 	open_kept(&kept);
+	note_begun(kept.fds[GOJAIL_ROOT_FD], &fault);
 	kept.fds[GOJAIL_STAGE_FD] = move_up(begin_job_stage(ZYGOTE_PROC_FD, &fault));
 	if (fault.text[0])
 		_exit(1);

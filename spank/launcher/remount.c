@@ -29,6 +29,8 @@ static const struct {
 
 enum { REPLACEABLE = sizeof(replaceable) / sizeof(replaceable[0]) };
 
+static uint64_t noted[REPLACEABLE]; /* ids of a spare's mounts there: two of one kind can be exchanged while it waits */
+
 /* A mount of the template; in is the path of its parent mount, "" for the root. */
 struct mount {
 	char *path;
@@ -171,12 +173,14 @@ int find_template_mounts(int proc, struct fault *fault)
 				 "in the jail's root? Run: gojail reload");
 }
 
-/* Reports whether an open file is a mount point. */
-static bool is_mount_point(int at)
+/* Returns the id of the mount of which an open file is the root, or 0. */
+static uint64_t read_mount_point(int at)
 {
 	struct statx about = {0};
 
-	return statx(at, "", AT_EMPTY_PATH, STATX_INO, &about) == 0 && (about.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+	if (statx(at, "", AT_EMPTY_PATH, STATX_MNT_ID, &about) < 0 || !(about.stx_attributes & STATX_ATTR_MOUNT_ROOT))
+		return 0;
+	return about.stx_mnt_id;
 }
 
 /*
@@ -211,7 +215,7 @@ static int open_saved(int mount, const char *path, bool own, int *trees, struct 
 		trees[i] = open_target_in_root(mount, saved[i].path + strlen(path), RESOLVE_NO_SYMLINKS);
 		if (trees[i] < 0)
 			result = fault_set(fault, "cannot keep %s in the jail: %s", saved[i].path, strerror(errno));
-		else if (!is_mount_point(trees[i]))
+		else if (!read_mount_point(trees[i]))
 			result = fault_set(fault,
 					   "cannot keep %s in the jail: it was replaced in the jail's root, and what "
 					   "was mounted there "
@@ -312,21 +316,24 @@ const char *find_replaceable(const char *path)
 	return NULL;
 }
 
-/* Returns the magic number of the template's mount at one of these paths, or -1. */
-static long magic_of(const char *path)
+/* Reports whether the root of a mount is what a sandbox has at one of these paths: the one that was noted, or a file
+ * system of that kind. */
+static bool is_template_mount(int at, const char *path)
 {
-	for (size_t i = 0; i < REPLACEABLE; i++)
+	const uint64_t id = read_mount_point(at);
+	struct statfs fs;
+
+	for (size_t i = 0; i < REPLACEABLE && id; i++)
 		if (strcmp(path, replaceable[i].path) == 0)
-			return replaceable[i].magic;
-	return -1;
+			return noted[i] ? id == noted[i] : fstatfs(at, &fs) == 0 && fs.f_type == replaceable[i].magic;
+	return false;
 }
 
 int open_template_mount(const char *path, struct fault *fault)
 {
-	struct statfs fs;
 	int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == magic_of(path) && is_mount_point(fd))
+	if (fd >= 0 && is_template_mount(fd, path))
 		return fd;
 	if (fd < 0)
 		return fault_set(fault, "cannot open %s of the jail: %s; does its storage work? See: gojail check",
@@ -336,6 +343,18 @@ int open_template_mount(const char *path, struct fault *fault)
 			 "%s of the jail is not what was mounted there; did somebody rename it in the jail's root? "
 			 "Run: gojail reload",
 			 path);
+}
+
+int note_template_mounts(struct fault *fault)
+{
+	for (size_t i = 0; i < REPLACEABLE; i++) {
+		scoped_fd at = open_template_mount(replaceable[i].path, fault);
+
+		if (at < 0)
+			return -1;
+		noted[i] = read_mount_point(at);
+	}
+	return 0;
 }
 
 int remount_over(const struct gojail_mount *new, struct fault *fault)
@@ -350,7 +369,7 @@ int remount_over(const struct gojail_mount *new, struct fault *fault)
 	result = open_saved(old, path, false, trees, fault);
 	if (result == 0 && (made < 0 || k_move_mount(made, old) < 0))
 		result = fault_set(fault, "cannot mount the job's own %s: %s", path, strerror(errno));
-	if (result == 0 && magic_of(path) == TMPFS_MAGIC) {
+	if (result == 0 && (strcmp(path, "/dev") == 0 || strcmp(path, "/run") == 0)) {
 		scoped_fd from = openat(old, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		scoped_fd to = openat(made, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestJobStageHasOwnMounts exchanges directories of a jail between the assembly of a sandbox and that of its stage. The stage has the job's
-// own /tmp, /dev/shm and /dev/pts, or is refused with a line.
+// TestJobStageHasOwnMounts exchanges directories of a jail between the assembly of a sandbox and that of its stage, or while a spare has begun both.
+// The stage has the job's own /tmp, /dev/shm and /dev/pts, the same as the jail, or is refused with a line.
 func TestJobStageHasOwnMounts(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: mounts")
@@ -50,6 +50,25 @@ func TestJobStageHasOwnMounts(t *testing.T) {
 			out, err := exec.Command(program, t.TempDir(), row.script).CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			assert.True(t, strings.HasPrefix(string(out), row.want), "%s", out)
+		})
+	}
+	for _, row := range []struct{ name, script, want string }{
+		{"same", "true", "job shm - "},
+		{"other directory", "mv tmp tmp.old; mv other tmp", "job shm - "},
+		{"link to another", "mv tmp tmp.old; ln -s other tmp", "job shm - "},
+		{"link to shm", "mv tmp tmp.old; ln -s dev/shm tmp", "shm shm - "},
+		{"link to a mount of all jobs", "mv tmp tmp.old; ln -s dev tmp", "/dev/shm of the jail is not what was mounted there: No such file or directory; did somebody"},
+		{"link to devpts", "mv tmp tmp.old; ln -s dev/pts tmp", "job shm - "},
+		{"link to run", "mv tmp tmp.old; ln -s run tmp", "job shm - "},
+		{"gone", "mv tmp tmp.old", "cannot mount a private /tmp in the jail: No such file or directory"},
+		{"all of dev", "umount dev; mkdir -p dev.new/shm dev.new/pts; mv dev dev.old; mv dev.new dev", "/dev of the jail is not what was mounted there; did somebody"},
+		{"dev and run", "umount dev run; mv dev dev.new; mv run dev; mv dev.new run", "of the jail is not"},
+		{"var/tmp to tmp", "rm -r var/tmp; ln -s /tmp var/tmp", "job shm job "},
+	} {
+		t.Run("spare/"+row.name, func(t *testing.T) {
+			out, err := exec.Command(program, t.TempDir(), row.script, "spare").CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			assert.Contains(t, string(out), row.want)
 		})
 	}
 }

@@ -55,7 +55,7 @@ var callBounds = []struct {
 	{"first", "slurmstepd", callCounts{"descriptors": 78, "attributes": 18, "changes": 17, "messages": 15, "rights": 44, "other": 1}},
 	{"first", "task", callCounts{"attributes": 6, "rights": 36}},
 	// The spare that becomes the holder, from the request on.
-	{"first", "builder", callCounts{"descriptors": 48, "attributes": 15, "changes": 4, "messages": 7, "rights": 5, "other": 1}},
+	{"first", "builder", callCounts{"descriptors": 50, "attributes": 13, "changes": 4, "messages": 7, "rights": 6, "other": 1}},
 }
 
 // callsOfNode traces the calls of processes of n1.

@@ -64,6 +64,19 @@ func TestSpareBecomesTheHolder(t *testing.T) {
 	requireNothingLeft(t, c, before)
 }
 
+// TestSpareHasTheHostName that the node has when the job comes.
+func TestSpareHasTheHostName(t *testing.T) {
+	c := sharedCluster(t)
+	assembleTemplates(t, c)
+	spare := findSpare(t, c, readRecordPid(t, c, "jails/debian/zygote"))
+	before := strings.TrimSpace(c.Root("hostname").Stdout)
+	t.Cleanup(func() { c.Root("hostname", before) })
+	require.Zero(t, c.Root("hostname", "renamed").Code)
+	step, id := allocate(t, c)
+	requireOutput(t, "renamed", step("cat /proc/sys/kernel/hostname"))
+	assert.Equal(t, spare, readRecordPid(t, c, "jobs/"+id+"/debian"))
+}
+
 // TestSpareOfAnotherKind: a jail that is configured otherwise since has what it is configured to have.
 func TestSpareOfAnotherKind(t *testing.T) {
 	c := sharedCluster(t)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes a sandbox in a copy of a jail, runs the shell script of its argument in the jail's root as the jail's owner
- * does, in another mount namespace, and makes the job's stage. Prints the fault, or what the stage has in the files
- * /tmp/whose, /dev/shm/whose and /var/tmp/whose.
+ * does, in another mount namespace, and makes the job's stage; with the argument "spare" it runs the script when both
+ * are begun, as in a spare that waits for a job. Prints the fault, or what the stage has in the files /tmp/whose,
+ * /dev/shm/whose and /var/tmp/whose.
  */
 #include "common/fd.h"
 #include "launcher/assemble.h"
@@ -10,11 +11,13 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +34,16 @@ static pid_t start_owner(int wait, const char *script)
 	MUST((int)read(wait, &none, 1));
 	execl("/bin/sh", "sh", "-euc", script, (char *)NULL);
 	_exit(127);
+}
+
+/* Lets the owner's script run, and waits for its end. */
+static void run_owner(int begin, pid_t owner)
+{
+	int status;
+
+	MUST((int)write(begin, "", 1));
+	MUST(waitpid(owner, &status, 0));
+	MUST(status == 0 ? 0 : -1);
 }
 
 static void write_file(const char *path, const char *text)
@@ -60,18 +73,22 @@ int main(int argc, char **argv)
 			{.how = GOJAIL_MOUNT_JOB, .type = "tmpfs", .options = "mode=1777", .destination = "/tmp"},
 			{.how = GOJAIL_MOUNT_JOB, .type = "tmpfs", .options = "mode=1777", .destination = "/dev/shm"}}};
 	struct fault fault = {0};
-	int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), begin[2], status;
+	int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), begin[2];
 
-	if (argc != 3)
+	if (argc < 3)
 		return 2;
 	MUST(unshare(CLONE_NEWNS));
 	MUST(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
 	MUST(mount("none", argv[1], "tmpfs", 0, NULL));
 	MUST(chdir(argv[1]));
-	MUST(system("mkdir -p tmp dev var/tmp other && echo -n jail | tee tmp/whose other/whose >var/tmp/whose") == 0 ?
+	MUST(system("mkdir -p tmp dev run proc sys var/tmp other && echo -n jail | tee tmp/whose other/whose "
+		    ">var/tmp/whose") == 0 ?
 		     0 :
 		     -1);
 	MUST(mount("none", "dev", "tmpfs", 0, NULL));
+	MUST(mount("none", "run", "tmpfs", 0, NULL));
+	MUST(mount("none", "proc", "proc", 0, NULL));
+	MUST(mount("none", "sys", "sysfs", 0, NULL));
 	MUST(system("mkdir dev/shm dev/pts") == 0 ? 0 : -1);
 	MUST(pipe2(begin, O_CLOEXEC));
 	pid_t owner = start_owner(begin[0], argv[2]);
@@ -80,14 +97,26 @@ int main(int argc, char **argv)
 	MUST(proc = fcntl(proc, F_DUPFD_CLOEXEC, 20));
 	MUST(begin[1] = fcntl(begin[1], F_DUPFD_CLOEXEC, 20));
 	MUST(dup3(10, GOJAIL_STAGE_FD, O_CLOEXEC));
-	MUST(chroot("."));
-	if (begin_assembly(&request, NULL, &fault) == 0 && finish_assembly(&request, NULL, &fault) == 0) {
+	/* To return from the stage to a namespace leads to its root. */
+	MUST(unshare(CLONE_NEWNS));
+	MUST(chdir(argv[1]));
+	MUST((int)syscall(SYS_pivot_root, ".", "."));
+	MUST(umount2(".", MNT_DETACH));
+	const bool spare = argc == 4 && strcmp(argv[3], "spare") == 0;
+	int stage = -1;
+
+	if (begin_assembly(&request, NULL, &fault) == 0 && spare) {
+		note_begun(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), &fault);
+		stage = begin_job_stage(proc, &fault);
+		run_owner(begin[1], owner);
+		check_begun(&request, &fault);
+	}
+	if (!fault.text[0] && finish_assembly(&request, NULL, &fault) == 0) {
 		write_file("/tmp/whose", "job");
 		write_file("/dev/shm/whose", "shm");
-		MUST((int)write(begin[1], "", 1));
-		MUST(waitpid(owner, &status, 0));
-		MUST(status == 0 ? 0 : -1);
-		int stage = finish_job_stage(proc, -1, NULL, 0, &fault);
+		if (!spare)
+			run_owner(begin[1], owner);
+		stage = finish_job_stage(proc, may_hide_begun() ? -1 : stage, NULL, 0, &fault);
 		if (stage >= 0) {
 			MUST(setns(stage, CLONE_NEWNS));
 			print_file("/tmp/whose");
