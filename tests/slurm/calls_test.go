@@ -87,7 +87,8 @@ func traceCalls(t *testing.T, c *harness.Cluster, pids ...int) (stop func()) {
 	}
 	return func() {
 		require.NoError(t, syscall.Kill(-strace.Process.Pid, syscall.SIGINT))
-		_ = strace.Wait() // it ends by the signal
+		_ = strace.Wait() // nsenter, which ends by the signal; strace is its child
+		require.True(t, harness.Poll(harness.Timeout, func() bool { return len(c.Find("strace")) == 0 }), "strace does not end")
 	}
 }
 
