@@ -66,9 +66,8 @@
 #define GOJAIL_STORAGE_SOCKET "storage.sock" /* SOCK_SEQPACKET, the zygote listens */
 #define GOJAIL_STORAGE "storage"             /* what the storage answered last; its time of change is when, see below */
 #define GOJAIL_IDENTITY "identity" /* what the path of the jail's root led to when the template was assembled */
-#define GOJAIL_VERSIONS                                                                                                \
-	"versions" /* which versions of the store the template may have; .SANDBOX.versions: what a sandbox was made    \
-		      from */
+/* Which versions of the store the template may have; .SANDBOX.versions: what a sandbox was made from. */
+#define GOJAIL_VERSIONS "versions"
 #define GOJAIL_GPUS ".gpus"           /* which of Slurm's GPUs steps of the job got in which jail */
 #define GOJAIL_GPU_NODES ".gpu-nodes" /* device nodes of these GPUs, a path on each line */
 #define GOJAIL_MEMORY ".memory"       /* the most memory that the job had so far, in bytes, where a cgroup says so */
@@ -81,10 +80,10 @@
 #define GOJAIL_NET_COUNTERS ".net.counters" /* what the counters of its rails were when they were attached */
 #define GOJAIL_SPEC_SUFFIX ".json"          /* of a sandbox's name: the spec that it was made from */
 #define GOJAIL_MOUNTS_SUFFIX ".mounts"      /* likewise: its --jail-mount list */
-#define GOJAIL_STORAGE_SUFFIX                                                                                          \
-	".storage" /* likewise: GOJAIL_STORAGE of the template that it was made from (hard link) */
-#define GOJAIL_SESSIONS                                                                                                \
-	".sessions" /* flock(2), shared: a session on a login node is in the sandbox, or about to enter it */
+/* Likewise: GOJAIL_STORAGE of the template that the sandbox was made from (hard link). */
+#define GOJAIL_STORAGE_SUFFIX ".storage"
+/* flock(2), shared: a session on a login node is in the sandbox, or about to enter it. */
+#define GOJAIL_SESSIONS ".sessions"
 #define GOJAIL_WATCHER ".watcher" /* flock(2): the launcher that ends the sandbox when no session is left */
 
 /* The name, before the uid, of what has the place of a job on a login node: the sandbox of all sessions of a user. */

@@ -25,9 +25,8 @@
  */
 
 #define OWN_MAX (256 << 10) /* bytes of the jail's file that are read */
-#define SYSTEM_IDS                                                                                                     \
-	1000 /* below are those of packages, and above those of people (adduser.conf(5)); as many lines are looked up  \
-	      */
+/* Below are those of packages, and above those of people (adduser.conf(5)); as many lines are looked up. */
+#define SYSTEM_IDS 1000
 
 struct text {
 	char *bytes; /* ends with a NUL */

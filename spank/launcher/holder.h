@@ -20,7 +20,7 @@ __attribute__((noreturn)) void run_spare(int zygote, const struct gojail_request
 /* Messages of a spare to the zygote. */
 #define SPARE_READY 'r' /* the spare accepts the next caller */
 #define SPARE_BUSY 'b'  /* the spare has accepted one: the zygote accepts the others */
-#define SPARE_GIVES                                                                                                    \
-	'g' /* with a descriptor: a caller that asks for another kind, for the zygote; the spare is ready again */
+/* With a descriptor: a caller that asks for another kind, for the zygote; the spare is ready again. */
+#define SPARE_GIVES 'g'
 
 #endif

@@ -19,10 +19,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CLIENTS_MAX                                                                                                    \
-	(PROBING_WAITS_MAX - 2) /* further connections wait in the queue of the socket, and take the zygote for a      \
-				   stuck one: more than the steps of a node */
-#define PROBER_MS 20000         /* after which a prober counts as stuck: it may be stopped, while the storage answers */
+/* Further connections wait in the queue of the socket, and take the zygote for a stuck one: more than the steps of a
+ * node. */
+#define CLIENTS_MAX (PROBING_WAITS_MAX - 2)
+#define PROBER_MS 20000 /* after which a prober counts as stuck: it may be stopped, while the storage answers */
 
 /* A connection of a client. */
 struct client {

@@ -44,8 +44,8 @@ static void add_word(char *list, size_t size, const char *word)
 }
 
 #define GPU_NODE "/dev/nvidia"
-#define CAPABILITY_NODE                                                                                                \
-	"/dev/nvidia-caps/" /* of a GPU instance of MIG, for which the driver does no accounting (nvml.h) */
+/* Of a GPU instance of MIG, for which the driver does no accounting (nvml.h). */
+#define CAPABILITY_NODE "/dev/nvidia-caps/"
 
 /* Reads which GPUs of NVIDIA the job's steps got. */
 static void read_gpus(struct summary *summary, int dir)
