@@ -3,6 +3,7 @@
 #include "launcher/holder.h"
 
 #include "common/fd.h"
+#include "common/path.h"
 #include "common/record.h"
 #include "common/scm.h"
 #include "common/syscalls.h"
@@ -24,6 +25,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void send_reply(int talk, const struct record *self, const struct fault *fault)
@@ -297,6 +299,17 @@ static bool peek_request(int zygote, int talk, struct gojail_request *request)
 	return is_whole(recvmsg(talk, &message, MSG_PEEK), request);
 }
 
+/*
+ * Reports whether this process has the jail's root. begin_job_stage returns by setns(2), which leads to the root of the
+ * mount namespace: in a chroot, another one.
+ */
+static bool has_root(const struct kept *kept)
+{
+	struct stat own, jails;
+
+	return stat("/", &own) == 0 && fstat(kept->fds[GOJAIL_ROOT_FD], &jails) == 0 && is_same_file(&own, &jails);
+}
+
 void run_spare(int zygote, const struct gojail_request *pattern)
 {
 	struct gojail_request made = *pattern, request = {0};
@@ -313,7 +326,7 @@ void run_spare(int zygote, const struct gojail_request *pattern)
 	open_kept(&kept);
 	note_begun(kept.fds[GOJAIL_ROOT_FD], &fault);
 	kept.fds[GOJAIL_STAGE_FD] = move_up(begin_job_stage(ZYGOTE_PROC_FD, &fault));
-	if (fault.text[0])
+	if (fault.text[0] || !has_root(&kept))
 		_exit(1);
 	/*
 	 * A spare that is stopped goes on when its zygote ends, notices that, and ends too. A holder ignores the
