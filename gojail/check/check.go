@@ -174,7 +174,7 @@ func (c *checker) checkNode() bool {
 	c.checkForeign()
 	if err != nil {
 		for _, line := range tomlfile.List(err) {
-			c.fail("configuration", c.describeFirstConfig(err), "job steps fail until this is corrected: %s", line)
+			c.fail("configuration", c.describeFirstConfig(err), "%s", line)
 		}
 		return false
 	}
