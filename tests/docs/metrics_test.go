@@ -58,15 +58,15 @@ func TestFilesOfMetricsAreCollected(t *testing.T) {
 
 // How sources of the health checks name metrics, and what comes before the name.
 var namings = map[*regexp.Regexp]string{
-	regexp.MustCompile(`\bName: "(\w+)", (?:Help|Value): `):     "", // check.Metric
-	regexp.MustCompile(`\bone\("(\w+)", "`):                     "", // report.listRunMetrics
-	regexp.MustCompile(`\.addMetric\(g, "(\w+)", "`):            "gpu_",
-	regexp.MustCompile(`(?m)^\s*add\("(\w+)", "[^"]+", [^)\n]`): "nccl_",
+	regexp.MustCompile(`\bName: "(\w+)",\s+(?:Help|Value): `):       "", // check.Metric
+	regexp.MustCompile(`\bone\("(\w+)",\s+"`):                       "", // report.listRunMetrics
+	regexp.MustCompile(`\.addMetric\(g,\s+"(\w+)",\s+"`):            "gpu_",
+	regexp.MustCompile(`(?m)^\s*add\("(\w+)",\s+"[^"]+",\s+[^)\s]`): "nccl_",
 }
 
 // computedName matches the name of a metric that is no literal; computedNames are those that namings find where they are passed.
 var (
-	computedName  = regexp.MustCompile(`\bName: ([^"\s][^,]*|"\w*" \+ [^,]*), (?:Help|Value): `)
+	computedName  = regexp.MustCompile(`\bName: ([^"\s][^,]*|"\w*" \+ [^,]*),\s+(?:Help|Value): `)
 	computedNames = []string{"name", `"gpu_" + name`, `"nccl_" + name`}
 )
 

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -88,8 +89,17 @@ func traceCalls(t *testing.T, c *harness.Cluster, pids ...int) (stop func()) {
 	}
 	return func() {
 		require.NoError(t, syscall.Kill(-strace.Process.Pid, syscall.SIGINT))
-		_ = strace.Wait() // nsenter, which ends by the signal; strace is its child
-		require.True(t, harness.Poll(harness.Timeout, func() bool { return len(c.Find("strace")) == 0 }), "strace does not end")
+		_ = strace.Wait()                            // nsenter, which ends by the signal; strace is its child
+		patience := time.Now().Add(10 * time.Second) // it waits for a process to stop that may be asleep
+		require.True(t, harness.Poll(harness.Timeout, func() bool {
+			left := c.Find("strace")
+			for _, p := range left {
+				if time.Now().After(patience) {
+					c.Root("kill", "-KILL", strconv.Itoa(p.Pid)) // the kernel detaches what it traces
+				}
+			}
+			return len(left) == 0
+		}), "strace does not end")
 	}
 }
 
