@@ -14,6 +14,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
@@ -135,19 +136,11 @@ func resolveInRoot(root int, paths []string) string {
 		}
 		to, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 		unix.Close(fd)
-		if word := quoteWord(to); err == nil && !slices.Contains(words, word) {
+		if word := oneline.ShellWord(to); err == nil && !slices.Contains(words, word) {
 			words = append(words, word)
 		}
 	}
 	return strings.Join(words, " ")
-}
-
-// quoteWord returns a path as a word of a shell.
-func quoteWord(path string) string {
-	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._+:@%-") == "" {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // describeOpening returns the remedy for what users may not enter: a command, or for an image another image.

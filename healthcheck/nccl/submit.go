@@ -13,6 +13,7 @@ import (
 
 	"github.com/gojail/gojail/healthcheck/nccl/settings"
 	"github.com/gojail/gojail/internal/command"
+	"github.com/gojail/gojail/internal/oneline"
 )
 
 // Submission is the sbatch command and script of a test.
@@ -75,10 +76,7 @@ func buildScript(c *settings.Settings, nodes int) string {
 func quoteShell(words []string) string {
 	var quoted []string
 	for _, word := range words {
-		if word == "" || strings.Trim(word, letters+"_./=:,@%+-") != "" {
-			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-		quoted = append(quoted, word)
+		quoted = append(quoted, oneline.ShellWord(word))
 	}
 	return strings.Join(quoted, " ")
 }
