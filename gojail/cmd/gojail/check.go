@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/check"
 	"github.com/gojail/gojail/gojail/site"
+	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/procfs"
 )
 
@@ -41,7 +43,7 @@ is 1 if any line is FAIL.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			flags := listNodeFlags(cmd)
 			print := func(f check.Finding) {
-				f.Remedy = ownCommand.ReplaceAllString(f.Remedy, "gojail "+flags+"$1")
+				f.Remedy = addFlags(f.Remedy, flags)
 				if !quiet || f.Level != check.OK {
 					fmt.Fprintln(cmd.OutOrStdout(), f)
 				}
@@ -69,14 +71,21 @@ is 1 if any line is FAIL.`,
 }
 
 // ownCommand is a command of gojail's about the node in a remedy.
-var ownCommand = regexp.MustCompile(`\bgojail (init|jail|ls|pool|reload|run|sweep|vf)\b`)
+var ownCommand = regexp.MustCompile(`\bgojail (?:init|jail|ls|pool|reload|run|sweep|vf)\b`)
+
+// addFlags adds the flags to gojail's commands in a remedy.
+func addFlags(remedy, flags string) string {
+	return ownCommand.ReplaceAllStringFunc(remedy, func(command string) string {
+		return "gojail " + flags + strings.TrimPrefix(command, "gojail ")
+	})
+}
 
 // listNodeFlags returns the flags that said which node is checked, as the commands of remedies need them, with a blank
 // after each.
 func listNodeFlags(cmd *cobra.Command) (flags string) {
 	for _, name := range []string{"config", "state", "node"} {
 		if f := cmd.Flag(name); f != nil && f.Changed {
-			flags += "--" + name + "=" + f.Value.String() + " "
+			flags += oneline.ShellWord("--"+name+"="+f.Value.String()) + " "
 		}
 	}
 	return flags
