@@ -23,9 +23,7 @@ func (c *checker) checkPlugstack(conf node.SlurmConf) {
 			conf.Dir, contract.Plugin)
 		return
 	}
-	p :=
-		own[max(0,
-			slices.IndexFunc(own, func(p node.SpankPlugin) bool { return p.Required && rootpath.Exists(p.Path) }))]
+	p := chooseLine(own)
 	if len(own) > 1 {
 		var places, others []string
 		for _, one := range own {
@@ -55,6 +53,13 @@ func (c *checker) checkPlugstack(conf node.SlurmConf) {
 		c.checkPluginForUsers(conf, p.Path)
 	}
 	c.checkArguments(&p)
+}
+
+// chooseLine returns the line that stays if several name gojail's plugin: the first with which Slurm loads it, or the
+// first.
+func chooseLine(own []node.SpankPlugin) node.SpankPlugin {
+	loads := func(p node.SpankPlugin) bool { return p.Required && rootpath.Exists(p.Path) }
+	return own[max(0, slices.IndexFunc(own, loads))]
 }
 
 // describeNewLine returns what to do if plugstack.conf names no plugin of gojail's: the line of the package is there as
