@@ -22,8 +22,7 @@ func (c *checker) checkFeatures(conf node.SlurmConf) {
 	if strings.Contains(strings.ToLower(conf.Values["launchparameters"]), "enable_nss_slurm") {
 		c.warn("features", "see users of a name service in docs/install.md",
 			"LaunchParameters=enable_nss_slurm has no effect in jails: SlurmdSpoolDir, where libnss_slurm looks, is "+
-				"not shown there, "+
-				"and users that no other source knows are numbers")
+				"not shown there, and users that no other source knows are numbers")
 	}
 	c.checkLoginScripts(conf)
 }

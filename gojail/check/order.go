@@ -55,8 +55,7 @@ func (c *checker) checkEarlierPlugin(p node.SpankPlugin, release slurmVersion) {
 	c.warn("plugstack",
 		"write optional in its line, or move it below gojail's if it neither mounts nor prepares files of the job",
 		"%s is required and comes before gojail: where it returns a positive number, Slurm %s does not call gojail: "+
-			"if it does so in both "+
-			"task_init_privileged and task_init, tasks run outside their jail", p.Path, release)
+			"if it does so in both task_init_privileged and task_init, tasks run outside their jail", p.Path, release)
 }
 
 // describeLater returns what a plugin after gojail does otherwise than its administrator expects, "" if nothing is

@@ -134,10 +134,8 @@ func (e *earlier) checkUninhabited() error {
 		(slices.ContainsFunc(records,
 			func(r state.Record) bool { return r.Lives() && holderOrZygote{r, true}.isInhabited() }) ||
 			owner != "" && isMountedByUser(filepath.Join(e.parent, e.Job), owner)) {
-		err =
-			errors.New("a job of another user with the same id left its sandbox on this node, and processes are " +
-				"still in it; " +
-				"ask your administrator to end them, and try again")
+		err = errors.New("a job of another user with the same id left its sandbox on this node, and processes are " +
+			"still in it; ask your administrator to end them, and try again")
 	}
 	return err
 }

@@ -29,8 +29,8 @@ func writeGPUs(c *config.Config, b *strings.Builder, j *config.Jail) error {
 	}
 	if count > contract.GPUNodesMax {
 		return fmt.Errorf("%s: jail %s: jobs cannot be given GPUs: those of this node have %d device nodes, and at "+
-			"most %d are supported; "+
-			"name fewer in devices or cdi of the jail, or in gres.conf", c.Path, j.Name, count, contract.GPUNodesMax)
+			"most %d are supported; name fewer in devices or cdi of the jail, or in gres.conf",
+			c.Path, j.Name, count, contract.GPUNodesMax)
 	}
 	return nil
 }
