@@ -24,10 +24,22 @@ func newNode(t testing.TB) (host, peer *Namespace, c Control) {
 	setUp(t, host, index, "192.0.2.1/24", "2001:db8::1/64")
 	setUp(t, peer, farEnd, "192.0.2.9/24", "2001:db8::9/64")
 	require.NoError(t, host.WaitCarrier(t.Context(), index))
+	waitForLinkLocal(t, host, "eth0")
+	waitForLinkLocal(t, peer, "eth0")
 	return host, peer, Control{
 		Name: "gj4711", JobName: "ctl0", Interface: index, Proc: "/proc",
 		Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.77"), netip.MustParseAddr("2001:db8::77")},
 	}
+}
+
+// waitForLinkLocal waits until the kernel has checked that no other host has the interface's link-local address (DAD). From then on it asks
+// for the MAC of a neighbour to which it forwards a packet of a job: a forwarder has no other address to ask from, and gives up after 3 s.
+func waitForLinkLocal(t testing.TB, n *Namespace, name string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		addresses := runIP(t, n, "-6 addr show scope link dev "+name)
+		return strings.Contains(addresses, "fe80::") && !strings.Contains(addresses, "tentative")
+	}, time.Minute, 20*time.Millisecond)
 }
 
 func enableForwarding(t testing.TB, n *Namespace) {
