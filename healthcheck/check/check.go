@@ -105,10 +105,8 @@ type Check struct {
 	// BadRuns is the number of consecutive runs with Fail after which the check counts as bad,
 	// GoodRuns the number with OK or Warn after which it counts as good again. Zero means one.
 	BadRuns, GoodRuns int
-	// Name of the child process for a check that can hang: the checks with the same Child run
-	// one after the other in that process, which is killed at a deadline. A check that exceeds
-	// its Timeout there has the verdict HangVerdict. Checks with an empty Child share the
-	// process that slurmd waits for, and must not block.
+	// Child groups the checks that hang for the same reason: they run one after the other in one process, which is
+	// killed at the deadline of a check. A check that exceeds its Timeout has the verdict HangVerdict.
 	Child       string
 	HangVerdict Verdict // Fail or Unknown
 	// HangText returns the text of the finding for a check that exceeds its Timeout, from what an earlier
@@ -121,11 +119,7 @@ type Check struct {
 	// SpareReason returns why a hang must not drain the node, from what an earlier run has seen, or "". With a reason
 	// it is a warning. The function must not block. nil: no reason exists.
 	SpareReason func(h *Host) string
-	// IsAbsent reports whether the node certainly lacks the checked item, so that Run does not
-	// need the Child to report that. The function must not block. nil: absence cannot be
-	// determined beforehand.
-	IsAbsent func(h *Host) bool
-	Run      func(ctx context.Context, h *Host) Finding
+	Run         func(ctx context.Context, h *Host) Finding
 }
 
 // Host is the node that the checks judge.
@@ -137,7 +131,7 @@ type Host struct {
 	Now       func() time.Time
 	DryRun    bool // a check that writes something for others does not
 	// Command runs a program with a minimal environment until ctx ends, and returns its
-	// standard output. Only checks in a Child may call it. An *exec.ExitError holds the exit
+	// standard output. An *exec.ExitError holds the exit
 	// code and the standard error.
 	Command func(ctx context.Context, name string, args ...string) ([]byte, error)
 	// Cache for data that several checks of one process read; nil: each check reads for itself.

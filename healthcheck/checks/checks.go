@@ -16,24 +16,24 @@ import (
 //	name, consequence of a Fail, timeout, runs until bad and until good, child process, if it exceeds its timeout,
 //	function
 var table = [...]row{
-	{"fs-mounted", check.Drain, 2 * time.Second, 1, 2, inline, never, mounted},
+	{"fs-mounted", check.Drain, 2 * time.Second, 1, 2, childKernel, unknown, mounted},
 	{"fs-full", check.Drain, 6 * time.Second, 3, 3, childStorage, fails, full},
 	{"fs-write", check.Drain, 6 * time.Second, 3, 3, childStorage, fails, writable},
-	{"memory", check.Drain, 2 * time.Second, 2, 1, inline, never, memory},
+	{"memory", check.Drain, 2 * time.Second, 2, 1, childKernel, unknown, memory},
 	{"memory-idle", check.Drain, 4 * time.Second, 3, 1, childNode, unknown, idleMemory},
-	{"hugepages", check.WarnOnly, 2 * time.Second, 2, 1, inline, never, hugePages},
-	{"limits", check.WarnOnly, 4 * time.Second, 2, 1, inline, never, limits},
+	{"hugepages", check.WarnOnly, 2 * time.Second, 2, 1, childKernel, unknown, hugePages},
+	{"limits", check.WarnOnly, 4 * time.Second, 2, 1, childKernel, unknown, limits},
 	{"cgroup", check.WarnOnly, 4 * time.Second, 1, 1, childNode, unknown, cgroups},
-	{"swap", check.WarnOnly, 2 * time.Second, 2, 1, inline, never, swap},
-	{"stuck", check.Drain, 4 * time.Second, 1, 2, inline, never, stuck},
-	{"clock", check.Drain, 2 * time.Second, 2, 2, inline, never, clock},
-	{"kernel-log", check.Drain, 4 * time.Second, 1, 1, inline, never, kernelLog},
-	{"disk", check.Drain, 4 * time.Second, 2, 2, inline, never, disk},
-	{"edac", check.Drain, 4 * time.Second, 1, 1, inline, never, edac},
-	{"munge", check.Drain, 5 * time.Second, 2, 1, inline, never, munge},
-	{"daemons", check.Drain, 4 * time.Second, 2, 1, inline, never, daemons},
+	{"swap", check.WarnOnly, 2 * time.Second, 2, 1, childKernel, unknown, swap},
+	{"stuck", check.Drain, 4 * time.Second, 1, 2, childKernel, unknown, stuck},
+	{"clock", check.Drain, 2 * time.Second, 2, 2, childKernel, unknown, clock},
+	{"kernel-log", check.Drain, 4 * time.Second, 1, 1, childKernel, unknown, kernelLog},
+	{"disk", check.Drain, 4 * time.Second, 2, 2, childKernel, unknown, disk},
+	{"edac", check.Drain, 4 * time.Second, 1, 1, childKernel, unknown, edac},
+	{"munge", check.Drain, 5 * time.Second, 2, 1, childKernel, unknown, munge},
+	{"daemons", check.Drain, 4 * time.Second, 2, 1, childKernel, unknown, daemons},
 
-	{"default-route", check.Drain, 2 * time.Second, 2, 1, inline, never, defaultRoute},
+	{"default-route", check.Drain, 2 * time.Second, 2, 1, childKernel, unknown, defaultRoute},
 	{"controller", check.Drain, 6 * time.Second, 3, 2, childControl, unknown, controller},
 	{"rdma-ports", check.Drain, 4 * time.Second, 3, 2, childNode, fails, rdmaPorts},
 	{"rdma-flaps", check.WarnOnly, 4 * time.Second, 1, 1, childNode, unknown, rdmaFlaps},
@@ -76,7 +76,7 @@ var table = [...]row{
 	{"gpu-peermem", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown, gpuPeermem},
 	{"gpu-leftovers", check.WarnOnly, 3 * time.Second, 2, 2, childGPU, unknown, newGPURun("no process is left on a GPU",
 		gpuLeftovers)},
-	{"xid", check.Drain, 4 * time.Second, 1, 1, inline, never, xid},
+	{"xid", check.Drain, 4 * time.Second, 1, 1, childKernel, unknown, xid},
 	{"nvidia-smi", check.Drain, 8 * time.Second, 2, 2, childGPU, failsUnlessSlow, nvidiaSMI},
 	{"gpu-inforom", check.WarnOnly, inforomTimeout, 1, 1, childInforom, unknown, gpuInforom},
 
@@ -99,7 +99,7 @@ type row struct {
 
 // Names of child processes. There are few, since a process costs more than most checks.
 const (
-	inline       = "" // the process that slurmd waits for
+	childKernel  = "kernel" // what is read there does not hang
 	childStorage = "storage"
 	childNode    = "node"
 	childJail    = "jail" // its storage can hang, and must not keep the checks of the node from running
@@ -119,7 +119,6 @@ type hang struct {
 }
 
 var (
-	never           = hang{} // an inline check does not block
 	unknown         = hang{verdict: check.Unknown}
 	fails           = hang{verdict: check.Fail}
 	failsAgain      = hang{verdict: check.Fail, text: recallJails}
@@ -147,25 +146,11 @@ var allChecks = sync.OnceValue(func() []check.Check {
 			Name: r.name, Subject: texts[r.name].subject, Remedy: texts[r.name].remedy, Severity: r.severity,
 			Timeout: r.timeout,
 			BadRuns: r.bad, GoodRuns: r.good, Child: r.child, HangVerdict: r.hang.verdict, HangText: r.hang.text,
-			SlowReason: r.hang.slow, SpareReason: r.hang.spare, IsAbsent: r.findAbsence(), Run: withSettings(r.run),
+			SlowReason: r.hang.slow, SpareReason: r.hang.spare, Run: withSettings(r.run),
 		})
 	}
 	return all
 })
-
-// findAbsence returns the IsAbsent of a row's check: nodes without GPUs or without an nhc.conf need no process for
-// them.
-func (r row) findAbsence() func(h *check.Host) bool {
-	switch {
-	case r.name == "gpu-count": // slurm.conf may list GPUs that are lost from the bus
-		return nil
-	case r.child == childGPU || r.child == childInforom:
-		return func(h *check.Host) bool { return hasNoGPUs(h, h.Settings) }
-	case r.child == childNHC || r.child == childNHCFiles || r.child == childNHCCommand:
-		return func(h *check.Host) bool { return h.Settings.NHC == "" }
-	}
-	return nil
-}
 
 // checkFunc is a check that takes the site's settings as an argument.
 type checkFunc func(ctx context.Context, h *check.Host, s *check.Settings) check.Finding

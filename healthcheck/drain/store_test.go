@@ -42,24 +42,8 @@ func TestASickNodeIsDrainedAlsoIfItsDiskIsFull(t *testing.T) {
 	assert.Equal(t, "IDLE+DRAIN\n", string(text))
 }
 
-// TestMain may run as the process that writes records.
-func TestMain(m *testing.M) {
-	if len(os.Args) != 2 || os.Args[1] != "child" {
-		os.Exit(m.Run())
-	}
-	keep := run.Service{Writes: map[string]func(string, []byte) error{"record": WriteFile}}
-	if err := run.Serve(keep, os.Stdin, os.Stdout, run.LockFD); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-// writer returns a process that writes records, as in a run.
-func writer(t *testing.T) run.Writer {
-	r := &run.Runner{Locks: t.TempDir(), Self: []string{"/proc/self/exe", "child"}}
-	t.Cleanup(r.Close)
-	return r.NewWriter("record")
-}
+// newWriter returns a writer of records with a deadline, as in a run.
+func newWriter(t *testing.T) run.Writer { return run.NewWriter(t.TempDir(), "record", WriteFile) }
 
 // The disk hangs while Slurm is queried: opening a FIFO without a writer blocks in the same
 // way.
@@ -67,7 +51,7 @@ const hangs = "[ -p state.d/drain.json ] || mkfifo state.d/drain.json"
 
 func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
 	s := newSite(t)
-	s.reconciler.Store.Write = writer(t)
+	s.reconciler.Store.Write = newWriter(t)
 	s.reconciler.Slurm.Timeout = 5 * time.Second
 	s.run("fo")
 	s.set("before-show", hangs)
@@ -77,7 +61,7 @@ func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
 
 	// The remaining time is shared with Slurm.
 	s = newSite(t)
-	s.reconciler.Store.Write = writer(t)
+	s.reconciler.Store.Write = newWriter(t)
 	s.reconciler.Slurm.Timeout = time.Hour
 	s.run("fo")
 	s.set("before-show", hangs)
@@ -88,24 +72,6 @@ func TestASickNodeIsDrainedAlsoIfItsDiskHangs(t *testing.T) {
 	assert.ErrorContains(t, s.outcome.Err, "undrain by hand")
 	assert.NoError(t, ctx.Err())
 	assert.Contains(t, s.calls(), "State=DRAIN")
-}
-
-func TestAnotherProcessWritesTheRecord(t *testing.T) {
-	s := newSite(t)
-	s.reconciler.Store.Write = writer(t)
-	s.run("fo fo")
-	require.NoError(t, s.outcome.Err)
-	record, err := s.reconciler.Store.readRecord()
-	require.NoError(t, err)
-	assert.Equal(t, s.outcome.Record, record)
-	assert.NotEmpty(t, record.Stamp)
-	s.run("oo oo oo")
-	require.NoError(t, s.outcome.Err)
-	assert.NoFileExists(t, s.reconciler.Store.recordPath())
-
-	require.NoError(t, os.Mkdir(filepath.Join(s.reconciler.Store.State, "drain.json.new"), 0o700))
-	s.run("fo fo")
-	assert.ErrorContains(t, s.outcome.Err, "undrain by hand: open "+s.reconciler.Store.recordPath()+".new: is a directory")
 }
 
 func TestScontrolIsCalledWithABareEnvironment(t *testing.T) {

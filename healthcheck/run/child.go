@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,10 +28,9 @@ func (r *Runner) slotPath(i int) string {
 	return filepath.Join(r.Locks, fmt.Sprintf("child.%d.lock", i))
 }
 
-// runChildren runs all checks that do not run in this process, those of one child together. The
-// children come in the order of the list, in which few checks follow those of GPUs, which take
-// longest.
-func (r *Runner) runChildren(ctx context.Context, answers chan<- answer) {
+// runChildren runs the checks, those of one child together. The children come in the order of the list, in which few
+// checks follow those of GPUs, which take longest.
+func (r *Runner) runChildren(ctx context.Context, results chan<- Result) {
 	blocked := map[string]*heldError{}
 	for _, check := range r.Checks {
 		if held := r.held[check.Name]; held != nil {
@@ -42,21 +40,18 @@ func (r *Runner) runChildren(ctx context.Context, answers chan<- answer) {
 	var queue []int
 	first := map[string]int{}
 	for i, check := range r.Checks {
-		if r.runsInProcess(check) {
-			continue
-		}
 		if _, known := first[check.Child]; !known {
 			first[check.Child] = i
 		}
 		if held := blocked[check.Child]; held != nil {
-			answers <- r.answerForStuck(i, held)
+			results <- r.newResult(i, r.judgeStuck(check, held), 0)
 		} else {
 			queue = append(queue, i)
 		}
 	}
 	slices.SortStableFunc(queue,
 		func(a, b int) int { return cmp.Compare(first[r.Checks[a].Child], first[r.Checks[b].Child]) })
-	r.runQueue(ctx, queue, answers)
+	r.runQueue(ctx, queue, results)
 }
 
 // findStuck returns the stuck processes of earlier runs, by the check that they were running.
@@ -79,77 +74,57 @@ func (r *Runner) findStuck() map[string]*heldError {
 	return all
 }
 
-// answerForStuck returns the result of a check whose child is stuck.
-func (r *Runner) answerForStuck(place int, held *heldError) answer {
-	if check := r.Checks[place]; check.Name == held.by {
-		return answer{place, r.judgeHang(check, held), 0}
-	}
-	return answer{place, newFinding(check.Unknown, "an earlier check of the same process still hangs", held), 0}
-}
-
-// runQueue runs the checks of the queue, in one process after the other.
-func (r *Runner) runQueue(ctx context.Context, queue []int, answers chan<- answer) {
+// runQueue runs the checks of the queue one after the other, in one process as long as each answers. While a check is
+// slow, the checks of other children run in another process.
+func (r *Runner) runQueue(ctx context.Context, queue []int, results chan<- Result) {
+	var w *worker
+	var err error
 	for len(queue) > 0 && ctx.Err() == nil {
-		w, err := r.acquireWorker()
-		if err != nil {
-			for _, place := range queue {
-				answers <- answer{place, newFinding(check.Unknown, "cannot start a process for the check", err), 0}
+		if w == nil {
+			if w, err = r.startWorker(); err != nil {
+				r.skipChecks(queue, "cannot start a process for the check", err, results)
+				return
 			}
-			return
 		}
-		queue = r.serveQueue(ctx, w, queue, 0, answers)
+		place := queue[0]
+		queue = queue[1:]
+		row := r.Checks[place]
+		answer := w.ask(r.buildQuestion(ctx, row))
+		same, others := r.splitQueue(queue, row.Child)
+		if len(others) > 0 && !answer.arrives(ctx, min(patience, row.Timeout)) && ctx.Err() == nil {
+			go r.runQueue(ctx, others, results)
+			queue = same
+		}
+		finding, answered := r.awaitFinding(ctx, answer, row)
+		took, ended := time.Since(answer.asked), true
+		if !answered || len(queue) == 0 {
+			ended, w = w.process.kill(), nil
+		}
+		results <- r.newResult(place, finding, took)
+		if !answered && !ended {
+			r.skipChecks(same, blockedText, errStuck, results)
+			_, queue = r.splitQueue(queue, row.Child)
+		}
+	}
+	if w != nil {
+		w.process.kill()
 	}
 }
 
-// serveQueue runs the checks of the queue in a process, and returns those for another process:
-// the checks after one that ended the process, and those of other children after one that is
-// slow.
-//
-// asked is the number of checks in the queue that the process has already received.
-func (r *Runner) serveQueue(ctx context.Context, w *worker, queue []int, asked int, answers chan<- answer) []int {
-	for i, place := range queue {
-		row, rest := r.Checks[place], queue[i+1:]
-		same, others := r.splitQueue(rest, row.Child)
-		if asked == 0 {
-			n, err := w.askQuestions(r.buildQuestions(ctx, append([]int{place}, same...)))
-			if err != nil {
-				answers <- answer{place, newFinding(check.Unknown, "the process of the check ended", err), 0}
-				w.kill()
-				return rest
-			}
-			asked = n
-		}
-		asked--
-		w.nextQuestion()
-		if len(others) > 0 && !w.awaitReply(ctx, min(patience, row.Timeout)) && ctx.Err() == nil {
-			go func() {
-				left, ended := r.awaitAnswer(ctx, w, place, same, answers)
-				if !ended {
-					left = r.serveQueue(ctx, w, left, asked, answers)
-				}
-				r.runQueue(ctx, left, answers)
-			}()
-			return others
-		}
-		if left, ended := r.awaitAnswer(ctx, w, place, rest, answers); ended {
-			return left
-		}
+// skipChecks answers for checks that cannot be run.
+func (r *Runner) skipChecks(queue []int, why string, err error, results chan<- Result) {
+	for _, place := range queue {
+		results <- r.newResult(place, newFinding(check.Unknown, why, err), 0)
 	}
-	r.returnWorker(w)
-	return nil
 }
 
-// buildQuestions returns the requests for the checks at these places. None may take longer than the run.
-func (r *Runner) buildQuestions(ctx context.Context, places []int) (all []question) {
-	left := time.Duration(math.MaxInt64)
+// buildQuestion returns the request for a check, which may not take longer than the run.
+func (r *Runner) buildQuestion(ctx context.Context, row check.Check) question {
+	left := row.Timeout
 	if end, limited := ctx.Deadline(); limited {
-		left = time.Until(end)
+		left = min(left, time.Until(end))
 	}
-	for _, place := range places {
-		check := r.Checks[place]
-		all = append(all, question{Check: check.Name, Timeout: min(check.Timeout, left), State: r.States[check.Name]})
-	}
-	return all
+	return question{Check: row.Name, Timeout: left, State: r.States[row.Name]}
 }
 
 // splitQueue divides the queue into the checks of a child and the others.
@@ -164,33 +139,29 @@ func (r *Runner) splitQueue(queue []int, child string) (same, others []int) {
 	return same, others
 }
 
-// awaitAnswer waits for the answer to the last request of w, at most for the timeout of the
-// check. It returns the remaining checks after it, and whether w has ended.
-func (r *Runner) awaitAnswer(ctx context.Context, w *worker, place int, rest []int, answers chan<- answer) ([]int,
-	bool) {
-	row := r.Checks[place]
-	answered := w.awaitReply(ctx, row.Timeout-time.Since(w.asked))
-	took := time.Since(w.asked)
+// awaitFinding waits for the answer to a check, at most for the timeout of the check, and reports whether it has
+// arrived; if not, the finding says why.
+func (r *Runner) awaitFinding(ctx context.Context, a *answer, row check.Check) (f check.Finding, answered bool) {
 	switch {
-	case answered && w.answer.err == nil:
-		answers <- answer{place, w.answer.finding, took}
-		return rest, false
-	case answered:
-		answers <- answer{place, newFinding(check.Unknown, "the process of the check ended", w.answer.err), took}
+	case a.arrives(ctx, row.Timeout-time.Since(a.asked)) && a.err == nil:
+		return a.finding, true
+	case a.err != nil:
+		return newFinding(check.Unknown, "the process of the check ended", a.err), false
 	case ctx.Err() != nil:
-		answers <- answer{place, newFinding(check.Unknown, "not checked in time", nil), took}
-	default:
-		err := fmt.Errorf("no answer after %v", row.Timeout)
-		answers <- answer{place, r.judgeTimeout(row, err), took}
+		return newFinding(check.Unknown, "not checked in time", nil), false
 	}
-	if w.kill() {
-		return rest, true
+	return r.judgeTimeout(row, fmt.Errorf("no answer after %v", row.Timeout)), false
+}
+
+// blockedText is the text of the finding for a check that is not run.
+const blockedText = "an earlier check of the same process still hangs"
+
+// judgeStuck returns the finding for a check whose child is stuck since an earlier run.
+func (r *Runner) judgeStuck(row check.Check, held *heldError) check.Finding {
+	if row.Name == held.by {
+		return r.judgeHang(row, held)
 	}
-	same, others := r.splitQueue(rest, row.Child)
-	for _, i := range same {
-		answers <- answer{i, newFinding(check.Unknown, "an earlier check of the same process still hangs", errStuck), 0}
-	}
-	return others, true
+	return newFinding(check.Unknown, blockedText, held)
 }
 
 // judgeTimeout returns the finding for a check that exceeded its timeout.
@@ -239,13 +210,9 @@ type childHost struct {
 	DryRun    bool            `json:"dry_run"`
 }
 
-// question is a request to run a check or to write a file.
+// question is a request to run a check.
 type question struct {
-	Check   string          `json:"check,omitempty"`
-	Timeout time.Duration   `json:"timeout,omitempty"`
+	Check   string          `json:"check"`
+	Timeout time.Duration   `json:"timeout"`
 	State   json.RawMessage `json:"kept,omitempty"`
-
-	Write string `json:"write,omitempty"`
-	Path  string `json:"path,omitempty"`
-	Text  []byte `json:"text,omitempty"`
 }

@@ -29,7 +29,7 @@ func TestAProgramThatCannotBeOpened(t *testing.T) {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK)
 		require.NoError(t, err, "a lease on a file of %s", r.Locks)
 		began := time.Now()
-		results := said(whole(t, r))
+		results := said(r.Run(t.Context()))
 		took := time.Since(began)
 		unix.Close(fd)
 		assert.Equal(t, []string{"executes: fail: does not answer", "fine: ok: fine on n1"}, results)

@@ -47,12 +47,12 @@ func TestAChildThatCannotBeKilled(t *testing.T) {
 	thaw := func() { _ = os.WriteFile(filepath.Join(group, "freezer.state"), []byte("THAWED"), 0) }
 	t.Cleanup(thaw)
 	want := []string{"forever: fail: does not answer", "fine: unknown: an earlier check of the same process still hangs"}
-	assert.Equal(t, want, said(whole(t, r)))
+	assert.Equal(t, want, said(r.Run(context.Background())))
 	require.NoError(t, <-frozen)
-	assert.Equal(t, want, said(whole(t, r)), "of another run")
+	assert.Equal(t, want, said(r.Run(context.Background())), "of another run")
 	thaw()
 	r.Checks = r.Checks[1:]
-	assert.Eventually(t, func() bool { return whole(t, r)[0].Verdict == check.OK }, time.Minute, 10*time.Millisecond)
+	assert.Eventually(t, func() bool { return r.Run(context.Background())[0].Verdict == check.OK }, time.Minute, 10*time.Millisecond)
 }
 
 func awaitPID(dir string) string {
@@ -109,7 +109,7 @@ func TestTheOutputOfAProgramIsBounded(t *testing.T) {
 }
 
 func TestTextsAreFitForAReason(t *testing.T) {
-	f := tidyFinding(check.Finding{Text: "a\n\"b\"\xff" + strings.Repeat("x", 200)})
-	assert.Len(t, f.Text, textMax)
-	assert.True(t, strings.HasPrefix(f.Text, "a?'b'?x"), f.Text)
+	text := SanitizeText("a\n\"b\"\xff"+strings.Repeat("x", 200), textMax)
+	assert.Len(t, text, textMax)
+	assert.True(t, strings.HasPrefix(text, "a?'b'?x"), text)
 }

@@ -22,7 +22,7 @@ import (
 
 const short, long = 200 * time.Millisecond, time.Hour
 
-// checks are the checks of the children and of this process.
+// checks are the checks of the children.
 func checks() []check.Check {
 	fine := func(_ context.Context, h *check.Host) check.Finding {
 		f := check.NewFinding(check.OK, "fine on %s", h.Node)
@@ -75,7 +75,7 @@ func checks() []check.Check {
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "child":
-		if err := Serve(service(), os.Stdin, os.Stdout, LockFD); err != nil {
+		if err := Serve(checks(), os.Stdin, os.Stdout, LockFD); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -89,16 +89,9 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func service() Service {
-	return Service{Checks: checks(), Writes: map[string]func(string, []byte) error{
-		"file": func(path string, text []byte) error { return os.WriteFile(path, text, 0o600) },
-		"gone": func(string, []byte) error { os.Exit(7); return nil },
-	}}
-}
-
 func self() []string { return []string{"/proc/self/exe", "child"} }
 
-// in returns a check in a child; an empty name is this process.
+// in returns a check in a child.
 func in(child, name string) check.Check {
 	for _, c := range checks() {
 		if c.Name == name {
@@ -116,15 +109,7 @@ func runner(t *testing.T, list ...check.Check) *Runner {
 		States: map[string]json.RawMessage{"fine": json.RawMessage(`"before"`)},
 		Checks: list, Locks: dir, Self: self(),
 	}
-	t.Cleanup(r.Close)
 	return r
-}
-
-// whole performs a complete run.
-func whole(t *testing.T, r *Runner) []Result {
-	results := r.Run(context.Background())
-	r.Close()
-	return results
 }
 
 // said returns each result as "name: verdict: text".
@@ -136,8 +121,8 @@ func said(results []Result) []string {
 	return all
 }
 
-func TestChecksHereAndInChildren(t *testing.T) {
-	results := runner(t, in("", "fine"), in("a", "fine"), in("b", "fine")).Run(context.Background())
+func TestChecksOfSeveralChildren(t *testing.T) {
+	results := runner(t, in("a", "fine"), in("a", "fine"), in("b", "fine")).Run(context.Background())
 	assert.Equal(t, []string{"fine: ok: fine on n1", "fine: ok: fine on n1", "fine: ok: fine on n1"}, said(results))
 	for _, r := range results {
 		assert.Equal(t, `"before"`, r.Detail)
@@ -146,22 +131,11 @@ func TestChecksHereAndInChildren(t *testing.T) {
 }
 
 func TestOneThatHangsOrBreaksStopsNoOther(t *testing.T) {
-	for _, child := range []string{"", "a"} {
-		list := []check.Check{in(child, "broken"), in(child, "forever"), in(child, "fine")}
-		if child != "" {
-			list = append(list, in(child, "gone"), in(child, "fine"))
-		}
-		results := runner(t, list...).Run(context.Background())
-		want := []string{"broken: unknown: the check panicked; please report it",
-			"forever: unknown: not finished in time", "fine: ok: fine on n1"}
-		if child != "" {
-			want[1] = "forever: fail: does not answer"
-			want = append(want, "gone: unknown: the process of the check ended", "fine: ok: fine on n1")
-			assert.Contains(t, results[3].Detail, "exit status 7")
-		}
-		assert.Equal(t, want, said(results))
-		assert.Equal(t, "no\nidea", results[0].Detail)
-	}
+	results := runner(t, in("a", "broken"), in("a", "forever"), in("a", "fine"), in("a", "gone"), in("a", "fine")).Run(context.Background())
+	assert.Equal(t, []string{"broken: unknown: the check panicked; please report it", "forever: fail: does not answer",
+		"fine: ok: fine on n1", "gone: unknown: the process of the check ended", "fine: ok: fine on n1"}, said(results))
+	assert.Contains(t, results[3].Detail, "exit status 7")
+	assert.Equal(t, "no\nidea", results[0].Detail)
 }
 
 // TestASlowCheckIsAWarningUntilItsProcessStays: a process that ends after it was killed at its
@@ -186,7 +160,7 @@ func TestASlowCheckIsAWarningUntilItsProcessStays(t *testing.T) {
 	defer lock.Close()
 	_, err = lock.WriteString("forever")
 	require.NoError(t, err)
-	assert.Equal(t, []string{"forever: fail: does not answer"}, said(whole(t, r)))
+	assert.Equal(t, []string{"forever: fail: does not answer"}, said(r.Run(context.Background())))
 }
 
 // TestAHangIsDescribedByWhatWasSeen: a check may remember what the one before it found out.
@@ -202,23 +176,23 @@ func TestAHangIsDescribedByWhatWasSeen(t *testing.T) {
 	defer lock.Close()
 	_, err = lock.WriteString("forever")
 	require.NoError(t, err)
-	assert.Equal(t, []string{"forever: fail: srv:/export does not answer"}, said(whole(t, r)))
+	assert.Equal(t, []string{"forever: fail: srv:/export does not answer"}, said(r.Run(context.Background())))
 }
 
 func TestTheWholeEndsAlsoIfEverythingHangs(t *testing.T) {
 	var list []check.Check
 	for i := range 20 {
-		check := in([]string{"", "a", "b", "c"}[i%4], "forever")
+		check := in([]string{"a", "b", "c"}[i%3], "forever")
 		check.Timeout = long
 		list = append(list, check)
 	}
-	// Five in this process and one in each child hang before the end comes: none creates a file after it.
+	// One in each child hangs before the end comes: none creates a file after it.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	r := runner(t, list...)
 	go func() {
 		for ctx.Err() == nil {
-			if begun, _ := os.ReadFile(filepath.Join(r.Locks, "begun")); len(begun) == 8 {
+			if begun, _ := os.ReadFile(filepath.Join(r.Locks, "begun")); len(begun) == 3 {
 				cancel()
 			}
 			time.Sleep(time.Millisecond)
@@ -237,12 +211,12 @@ func TestAStuckChildIsNotJoined(t *testing.T) {
 	_, err = lock.WriteString("forever")
 	require.NoError(t, err)
 	want := []string{"fine: unknown: an earlier check of the same process still hangs", "forever: fail: does not answer", "fine: ok: fine on n1"}
-	assert.Equal(t, want, said(whole(t, r)))
+	assert.Equal(t, want, said(r.Run(context.Background())))
 	assert.NoFileExists(t, filepath.Join(r.Locks, "pid"))
 
 	lock.Close() // it is gone
 	r.Checks = r.Checks[:1]
-	assert.Equal(t, []string{"fine: ok: fine on n1"}, said(whole(t, r)))
+	assert.Equal(t, []string{"fine: ok: fine on n1"}, said(r.Run(context.Background())))
 }
 
 func TestOneProcessIsEnoughWhereNothingHangs(t *testing.T) {
@@ -258,14 +232,6 @@ func TestManyQuestionsBesideOneThatHangs(t *testing.T) {
 	r.States["fine"] = json.RawMessage(`"` + strings.Repeat("x", 20<<10) + `"`)
 	want := []string{"forever: fail: does not answer", "fine: ok: fine on n1", "fine: ok: fine on n1", "fine: ok: fine on n1", "fine: ok: fine on n1"}
 	assert.Equal(t, want, said(r.Run(context.Background())))
-}
-
-func TestNoProcessForWhatIsAbsent(t *testing.T) {
-	row := in("a", "fine")
-	row.IsAbsent = func(h *check.Host) bool { return h.Node == "n1" }
-	r := runner(t, row)
-	assert.Equal(t, []string{"fine: ok: fine on n1"}, said(r.Run(context.Background())))
-	assert.NoFileExists(t, r.slotPath(0))
 }
 
 // A slow check delays only its own child, and the run waits for it.

@@ -7,11 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/gojail/gojail/healthcheck/check"
-	"github.com/gojail/gojail/internal/deadline"
 )
 
 // Runner runs the checks of a node.
@@ -22,71 +20,40 @@ type Runner struct {
 	Locks  string                // directory for lock files, owned by root
 	Self   []string              // command of a child: it calls Serve with its standard input and output
 	held   map[string]*heldError // stuck processes, by the check that they were running
-	mutex  sync.Mutex
-	spare  *worker // idle child
-	closed bool
 }
 
 // Result is the result of one check.
 type Result struct {
 	Check check.Check
 	check.Finding
-	Took time.Duration
+	Took  time.Duration
+	place int // in Runner.Checks
 }
 
-// answer is the result of the check at one place of the list.
-type answer struct {
-	place   int
-	finding check.Finding
-	took    time.Duration
+func (r *Runner) newResult(place int, f check.Finding, took time.Duration) Result {
+	f.Text = SanitizeText(f.Text, textMax)
+	return Result{r.Checks[place], f, took, place}
 }
 
 // Run runs all checks and returns their results in order, at the end of ctx at the latest. A
-// check that is not finished by then is Unknown. The caller must call Close.
+// check that is not finished by then is Unknown.
 func (r *Runner) Run(ctx context.Context) []Result {
-	results := make([]Result, len(r.Checks))
-	for i, row := range r.Checks {
-		results[i] = Result{row, check.NewFinding(check.Unknown, "not checked in time"), 0}
+	all := make([]Result, len(r.Checks))
+	for i := range r.Checks {
+		all[i] = r.newResult(i, check.NewFinding(check.Unknown, "not checked in time"), 0)
 	}
-	answers := make(chan answer, len(r.Checks)) // buffered, so that no sender blocks
-	for i, check := range r.Checks {
-		if r.runsInProcess(check) {
-			go func() { answers <- r.runInProcess(ctx, i) }()
-		}
-	}
+	results := make(chan Result, len(r.Checks)) // buffered, so that no sender blocks
 	r.held = r.findStuck()
-	go r.runChildren(ctx, answers)
+	go r.runChildren(ctx, results)
 	for range r.Checks {
 		select {
-		case a := <-answers:
-			results[a.place].Finding, results[a.place].Took = tidyFinding(a.finding), a.took
+		case result := <-results:
+			all[result.place] = result
 		case <-ctx.Done():
-			return results
+			return all
 		}
 	}
-	return results
-}
-
-// runsInProcess reports whether a check runs in this process.
-func (r *Runner) runsInProcess(check check.Check) bool {
-	return check.Child == "" || check.IsAbsent != nil && check.IsAbsent(&r.Host)
-}
-
-// runInProcess runs a check in this process.
-func (r *Runner) runInProcess(ctx context.Context, place int) answer {
-	row := r.Checks[place]
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, row.Timeout)
-	defer cancel()
-	f, inTime := deadline.Call(ctx, func() check.Finding {
-		host := r.Host
-		host.State = r.States[row.Name]
-		return runCheck(ctx, row, &host)
-	})
-	if !inTime {
-		f = check.NewFinding(check.Unknown, "not finished in time")
-	}
-	return answer{place, f, time.Since(start)}
+	return all
 }
 
 // runCheck runs a check; a panic in one check does not affect the others.
@@ -101,12 +68,6 @@ func runCheck(ctx context.Context, row check.Check, host *check.Host) (f check.F
 }
 
 const textMax = 120 // bytes, the limit of Finding.Text
-
-// tidyFinding limits the text and the detail of a finding.
-func tidyFinding(f check.Finding) check.Finding {
-	f.Text = SanitizeText(f.Text, textMax)
-	return f
-}
 
 // SanitizeText returns a text fit for a reason in Slurm, in the form in which Slurm shows it:
 // one line of ASCII without quotes or surrounding spaces, of at most most bytes.

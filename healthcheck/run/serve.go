@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,15 +19,9 @@ import (
 // LockFD is the descriptor of the lock file in a child.
 const LockFD = 3
 
-// Service is the set of operations of a child.
-type Service struct {
-	Checks []check.Check
-	Writes map[string]func(path string, text []byte) error // by kind, for Runner.NewWriter
-}
-
-// Serve runs a child: it performs the requests read from in, one after the other, until the end
-// of in. lock is LockFD.
-func Serve(service Service, in io.Reader, out io.Writer, lock int) error {
+// Serve runs a child: it runs the checks that are requested on in, one after the other, until the end of in. lock is
+// LockFD.
+func Serve(checks []check.Check, in io.Reader, out io.Writer, lock int) error {
 	var to childHost
 	questions := json.NewDecoder(in)
 	if err := questions.Decode(&to); err != nil {
@@ -37,7 +32,7 @@ func Serve(service Service, in io.Reader, out io.Writer, lock int) error {
 	answers := json.NewEncoder(out)
 	host := check.Host{Roots: to.Roots, Node: to.Node, Settings: to.Settings, SlurmConf: to.SlurmConf,
 		DryRun: to.DryRun, Now: time.Now, Shared: &check.Shared{}}
-	s := server{Service: service, host: host, lock: os.NewFile(uintptr(lock), "lock")}
+	s := server{checks: checks, host: host, lock: os.NewFile(uintptr(lock), "lock")}
 	for {
 		var q question
 		if err := questions.Decode(&q); err == io.EOF {
@@ -45,7 +40,7 @@ func Serve(service Service, in io.Reader, out io.Writer, lock int) error {
 		} else if err != nil {
 			return err
 		}
-		f, err := s.answerQuestion(context.Background(), q)
+		f, err := s.answerQuestion(q)
 		if err != nil {
 			return err
 		}
@@ -55,53 +50,31 @@ func Serve(service Service, in io.Reader, out io.Writer, lock int) error {
 	}
 }
 
-// server answers requests, in its own process or in that of the caller.
+// server answers requests.
 type server struct {
-	Service
-	host check.Host
-	lock *os.File
-	last string // last check
+	checks []check.Check
+	host   check.Host
+	lock   *os.File
 }
 
-// answerQuestion performs one request.
-func (s *server) answerQuestion(ctx context.Context, q question) (check.Finding, error) {
-	if q.Write != "" {
-		return s.writeFile(q)
+// answerQuestion runs the check of a request.
+func (s *server) answerQuestion(q question) (check.Finding, error) {
+	i := slices.IndexFunc(s.checks, func(c check.Check) bool { return c.Name == q.Check })
+	if i < 0 {
+		return check.Finding{}, fmt.Errorf("no check %.50q", q.Check)
 	}
-	for _, check := range s.Checks {
-		if check.Name != q.Check {
-			continue
-		}
-		s.last = q.Check
-		s.writeLabel(q.Check)
-		host := s.host
-		host.State, host.Command = q.State, s.runCommand
-		ctx, cancel := context.WithTimeout(ctx, q.Timeout)
-		defer cancel()
-		return runCheck(ctx, check, &host), nil
-	}
-	return check.Finding{}, fmt.Errorf("no check %.50q", q.Check)
+	writeLabel(s.lock, q.Check)
+	host := s.host
+	host.State, host.Command = q.State, s.runCommand
+	ctx, cancel := context.WithTimeout(context.Background(), q.Timeout)
+	defer cancel()
+	return runCheck(ctx, s.checks[i], &host), nil
 }
 
-// writeFile writes a file; the finding's text is the error.
-func (s *server) writeFile(q question) (check.Finding, error) {
-	write := s.Writes[q.Write]
-	if write == nil {
-		return check.Finding{}, fmt.Errorf("unknown kind of file %.20q", q.Write)
-	}
-	s.writeLabel(q.Write)
-	defer func() { s.writeLabel(s.last) }()
-	if err := write(q.Path, q.Text); err != nil {
-		return check.Finding{Text: err.Error()}, nil
-	}
-	return check.Finding{Verdict: check.OK}, nil
-}
-
-// writeLabel writes the current check into the lock file, for a run that finds it locked. The
-// label remains when the check is done: a check that reports a hung file system has left a
-// thread there.
-func (s *server) writeLabel(name string) {
-	_, _ = unix.Pwrite(int(s.lock.Fd()), fmt.Appendf(nil, "%-*s", labelSize, name), 0)
+// writeLabel writes what is being done into a lock file, for a run that finds it locked. The label remains when it is
+// done: a check that reports a hung file system has left a thread there.
+func writeLabel(lock *os.File, name string) {
+	_, _ = unix.Pwrite(int(lock.Fd()), fmt.Appendf(nil, "%-*s", labelSize, name), 0)
 }
 
 // labelSize exceeds the length of any check's name.

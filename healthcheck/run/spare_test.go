@@ -26,5 +26,5 @@ func TestAHangThatMustNotDrain(t *testing.T) {
 	defer lock.Close()
 	_, err = lock.WriteString("forever")
 	require.NoError(t, err)
-	assert.Equal(t, []string{"forever: warn: does not answer; the site asks for it"}, said(whole(t, r)))
+	assert.Equal(t, []string{"forever: warn: does not answer; the site asks for it"}, said(r.Run(t.Context())))
 }

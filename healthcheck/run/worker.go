@@ -18,8 +18,6 @@ import (
 // worker is a child that answers one request after the other.
 type worker struct {
 	process *process
-	asked   time.Time
-	answer  *reply // reply to the last request
 	replies chan reply
 }
 
@@ -29,18 +27,26 @@ type reply struct {
 	err     error
 }
 
+// answer is the reply to a request, once it has arrived.
+type answer struct {
+	asked   time.Time
+	replies <-chan reply
+	arrived bool
+	reply
+}
+
 // frugal are Go settings for a process that ends soon: garbage is collected only at the memory
 // limit.
 var frugal = []string{"GOGC=off", "GOMEMLIMIT=256MiB"}
 
-// acquireWorker starts a child in the first free slot. A dry run has no slots.
-func (r *Runner) acquireWorker() (*worker, error) {
+// startWorker starts a child in the first free slot. A dry run has no slots.
+func (r *Runner) startWorker() (*worker, error) {
 	if r.Host.DryRun {
 		lock, err := filelock.CreateInMemory()
 		if err != nil {
 			return nil, err
 		}
-		return r.startWorker(lock)
+		return r.startInSlot(lock)
 	}
 	for i := range slots {
 		lock, err := takeLock(r.slotPath(i))
@@ -52,13 +58,13 @@ func (r *Runner) acquireWorker() (*worker, error) {
 			return nil, err
 		}
 		_ = lock.Truncate(0) // label of an ended process
-		return r.startWorker(lock)
+		return r.startInSlot(lock)
 	}
 	return nil, fmt.Errorf("%d processes of earlier runs are stuck in the kernel; reboot this node", slots)
 }
 
-// startWorker starts the process of a child.
-func (r *Runner) startWorker(lock *os.File) (*worker, error) {
+// startInSlot starts the process of a child.
+func (r *Runner) startInSlot(lock *os.File) (*worker, error) {
 	p, err := startProcess(lock, r.Self, frugal)
 	if err != nil {
 		return nil, err
@@ -91,48 +97,24 @@ func (w *worker) readReplies() {
 
 var errEnd = errors.New("without an answer")
 
-// pipeRoom is the number of bytes that a pipe accepts without a reader, half of the capacity in
-// pipe(7).
-const pipeRoom = 32 << 10
-
-// kill kills the child, and reports whether it has ended.
-func (w *worker) kill() bool { return w.process.kill() }
-
-// askQuestions writes requests at once, as many as certainly fit into the pipe, and returns
-// their number: at least one.
-func (w *worker) askQuestions(all []question) (n int, err error) {
-	var text []byte
-	for _, q := range all {
-		one, err := json.Marshal(q)
-		if err != nil {
-			return 0, err
-		}
-		if n > 0 && len(text)+len(one) > pipeRoom {
-			break
-		}
-		text = append(append(text, one...), '\n')
-		n++
-	}
-	_, err = w.process.in.Write(text)
-	return n, err
+// ask sends a request, in the background: a process that hangs may not read it. If it has ended, that is the answer.
+func (w *worker) ask(q question) *answer {
+	go func() { _ = json.NewEncoder(w.process.in).Encode(q) }()
+	return &answer{asked: time.Now(), replies: w.replies}
 }
 
-// nextQuestion advances to the next request, which the process has started by now.
-func (w *worker) nextQuestion() { w.asked, w.answer = time.Now(), nil }
-
-// awaitReply reports whether the reply has arrived within the given time.
-func (w *worker) awaitReply(ctx context.Context, at time.Duration) bool {
-	if w.answer != nil {
+// arrives reports whether the reply arrives within the given time, or has arrived.
+func (a *answer) arrives(ctx context.Context, within time.Duration) bool {
+	if a.arrived {
 		return true
 	}
-	timer := time.NewTimer(at)
+	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
-	case answer := <-w.replies:
-		w.answer = &answer
-		return true
+	case a.reply = <-a.replies:
+		a.arrived = true
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return false
+	return a.arrived
 }

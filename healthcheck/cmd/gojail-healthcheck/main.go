@@ -18,7 +18,6 @@ import (
 	"github.com/gojail/gojail/healthcheck/checks"
 	"github.com/gojail/gojail/healthcheck/config"
 	"github.com/gojail/gojail/healthcheck/drain"
-	"github.com/gojail/gojail/healthcheck/report"
 	"github.com/gojail/gojail/healthcheck/run"
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/procfs"
@@ -161,27 +160,13 @@ func (n *node) openStore(c *config.Config) (drain.Store, error) {
 func newChildCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "child",
-		Short:  "Run checks that can hang (started by gojail-healthcheck itself)",
+		Short:  "Run checks (started by gojail-healthcheck itself)",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_ = procfs.SetName("gojail-health") // for those who look at processes
-			return run.Serve(newService(), cmd.InOrStdin(), cmd.OutOrStdout(), run.LockFD)
+			return run.Serve(checks.All(), cmd.InOrStdin(), cmd.OutOrStdout(), run.LockFD)
 		},
-	}
-}
-
-// Kinds of files that a child writes, as named in its lock file.
-const (
-	writeRecord  = "record"
-	writeMetrics = "metrics"
-)
-
-// newService returns the operations of children.
-func newService() run.Service {
-	return run.Service{
-		Checks: checks.All(),
-		Writes: map[string]func(string, []byte) error{writeRecord: drain.WriteFile, writeMetrics: report.ReplaceFile},
 	}
 }
 

@@ -57,22 +57,22 @@ func (n *node) runHealthCheck(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	store.Write = runner.NewWriter(writeRecord)
+	store.Write = run.NewWriter(n.runDir, "record", drain.WriteFile)
 	r := &report.Report{Node: n.name, Began: began, Dry: n.dry}
 	changes := n.runChecks(whole, c, store, &runner, r)
 	r.Took = time.Since(began)
-	n.publishReport(c, &runner, r, changes)
-	runner.Close()
+	n.publishReport(c, r, changes)
 	return n.printReport(cmd.OutOrStdout(), r, changes)
 }
 
 // publishReport writes the metrics and the lines for syslog.
-func (n *node) publishReport(c *config.Config, runner *run.Runner, r *report.Report, changes []drain.Change) {
+func (n *node) publishReport(c *config.Config, r *report.Report, changes []drain.Change) {
 	if n.dry {
 		return
 	}
 	if c.Metrics != "" {
-		r.Errors = append(r.Errors, listErrors(r.WriteMetrics(c.Metrics, runner.NewWriter(writeMetrics)))...)
+		write := run.NewWriter(n.runDir, "metrics", report.ReplaceFile)
+		r.Errors = append(r.Errors, listErrors(r.WriteMetrics(c.Metrics, write))...)
 	}
 	if c.Syslog {
 		_ = r.WriteSyslog(n.log, changes) // a missing syslog is not a fault of the node

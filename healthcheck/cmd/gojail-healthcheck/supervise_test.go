@@ -261,6 +261,6 @@ func TestARunThatCannotBeKilled(t *testing.T) {
 	assert.Contains(t, r.out.String(), "gpu-driver  fail     does not answer")
 	assert.Contains(t, r.out.String(), "gpu-lost    unknown  an earlier check of the same process still hangs")
 	label, err := os.ReadFile(dir + "/run/nodes/n1/child.1.lock")
-	require.NoError(t, err, "of the process that wrote the metrics")
+	require.NoError(t, err, "of the process that took over the other checks")
 	assert.NotContains(t, string(label), "gpu", "none has joined it")
 }
