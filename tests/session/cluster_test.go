@@ -143,10 +143,11 @@ func formatSSHCommand(user, job, port string, command ...string) []string {
 	return append(append(args, user+"@127.0.0.1"), command...)
 }
 
-// startJob starts a job of a user on n1 that ends with the test, and waits until its sandbox exists. It returns the job's number.
+// startJob starts a job of a user on n1 that ends with the test, and waits until its sandbox exists and its script has started sleep(1). It
+// returns the job's number.
 func (s *site) startJob(t *testing.T, user string, args ...string) string {
 	t.Helper()
-	script := "#!/bin/bash\necho hello >/tmp/of-$SLURM_JOB_ID\ntouch /tmp/ready\nsleep 1000\n"
+	script := "#!/bin/bash\necho hello >/tmp/of-$SLURM_JOB_ID\nsleep 1000 &\nuntil grep -q sleep /proc/$!/comm; do :; done\ntouch /tmp/ready\nwait\n"
 	r := s.Do(harness.Command{User: user, Stdin: script, Args: append([]string{"sbatch", "--parsable", "-wn1", "--output=/dev/null"}, args...)})
 	require.Zero(t, r.Code, r)
 	job := strings.TrimSpace(r.Stdout)

@@ -188,7 +188,7 @@ func TestLoginStaysInItsSandbox(t *testing.T) {
 		}
 	})
 	s.startInBackground(t, harness.Alice, formatSSHCommand(harness.Alice, "none", forced, "readlink /proc/self/ns/mnt >/tmp/mounts; exec sleep 7011")...)
-	const same = "until [ -s /tmp/mounts ]; do sleep 0.1; done; [ $(readlink /proc/self/ns/mnt) = $(cat /tmp/mounts) ] && pidof sleep | wc -w"
+	const same = "until grep -qsz '^7011$' /proc/[0-9]*/cmdline; do sleep 0.1; done; [ $(readlink /proc/self/ns/mnt) = $(cat /tmp/mounts) ] && pidof sleep | wc -w"
 	requireOutput(t, "1", s.runSSH(harness.Alice, "none", shells, same))
 	for _, config := range []string{configuration + table, strings.Replace(configuration, "[[jail.debian.user_mounts]]", "devices = [\"/dev/tty60\"]\n[[jail.debian.user_mounts]]", 1) + table} {
 		require.NoError(t, s.WriteConfig(config))

@@ -239,7 +239,8 @@ func TestBackgroundOutlivesTheConnection(t *testing.T) {
 	s := sharedSite(t)
 	job := s.startJob(t, harness.Alice, "--jail=debian")
 	requireOutput(t, "", s.runSSH(harness.Alice, "none", shells, "setsid sleep 7001 </dev/null >/dev/null 2>&1 &"))
-	requireOutput(t, "2", s.runSSH(harness.Alice, "none", shells, "cat /proc/[0-9]*/comm | grep -c sleep"))
+	const count = "cat /proc/[0-9]*/comm | grep -c sleep" // setsid(1) may not have executed it yet
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return s.runSSH(harness.Alice, "none", shells, count).Stdout == "2\n" }))
 	require.Len(t, s.Find("sleep 7001"), 1)
 	require.NoError(t, s.RestartSlurmd("n1"))
 	require.Zero(t, s.Gojail("n1", "reload").Code)
