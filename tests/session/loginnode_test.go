@@ -250,6 +250,7 @@ func TestLoginRefusals(t *testing.T) {
 	require.NoError(t, s.WriteConfig(config+"[session]\nexempt = [\"alice\"]\n"))
 	requireOutput(t, "ON THE NODE", run(""))
 	require.NoError(t, s.WriteConfig(config))
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return s.listLogins() == "" }), "the sandbox of the first session ends: %s", s.listLogins())
 	require.Zero(t, s.Root("sh", "-ec", "mkdir -p /run/gojail/login1/jobs/login-5001; echo 5002 >/run/gojail/login1/jobs/login-5001/.uid").Code)
 	r := run("")
 	require.Zero(t, s.Root("rm", "-r", "/run/gojail/login1/jobs/login-5001").Code)
