@@ -87,10 +87,14 @@ func TestZygoteOfALoginHasNoGroups(t *testing.T) {
 	for _, p := range s.Find("gojail-launcher template state=/run/gojail/login1 ") {
 		require.Zero(t, s.Root("kill", "-9", "--", strconv.Itoa(p.Pid)).Code)
 	}
-	requireOutput(t, "debian", s.runSSH(harness.Alice, "none", forced, "cat /etc/gojail-jail"))
 	const of = "grep -hE '^(Gid|Groups):' /proc/$(cut -d' ' -f2 /run/gojail/login1/"
 	for process, record := range map[string]string{"zygote": "jails/debian/zygote", "holder": "jobs/login-5001/debian"} {
-		r := s.Root("sh", "-c", of+record+")/status")
+		var r harness.Result
+		require.True(t, harness.Poll(harness.Timeout, func() bool { // the sandbox may end before it is looked at
+			requireOutput(t, "debian", s.runSSH(harness.Alice, "none", forced, "cat /etc/gojail-jail"))
+			r = s.Root("sh", "-c", of+record+")/status")
+			return r.Code == 0
+		}), "%s: %s", process, r)
 		assert.Regexp(t, `^Gid:\t0\t0\t0\t0\nGroups:\s*\n$`, r.Stdout, "%s: %s", process, r)
 	}
 }
@@ -295,7 +299,10 @@ func TestLoginAfterAnUpgrade(t *testing.T) {
 	s := sharedLoginNode(t, strings.Replace(loginTable, "2s", "4s", 1))
 	ssh := func(command string) harness.Result { return s.runSSH(harness.Alice, "none", forced, command) }
 	makeForeign := func() {
-		require.Zero(t, s.Root("sed", "-i", "s/^[0-9]*/1/", "/run/gojail/login1/jobs/login-5001/debian").Code)
+		require.True(t, harness.Poll(harness.Timeout, func() bool { // that of the session before may have ended
+			requireOutput(t, "", ssh("touch /tmp/file"))
+			return s.Root("sed", "-i", "s/^[0-9]*/1/", "/run/gojail/login1/jobs/login-5001/debian").Code == 0
+		}))
 	}
 	requireOutput(t, "", ssh("echo kept >/tmp/file; setsid sleep 7007 </dev/null >/dev/null 2>&1 &"))
 	makeForeign()
