@@ -78,7 +78,7 @@ func TestAdoptedSession(t *testing.T) {
 	assert.True(t, harness.Poll(harness.Timeout, func() bool { return !reaches() }), "the port is forwarded after the job")
 	r = s.runSSH(harness.Alice, "none", shells, "true")
 	assert.NotZero(t, r.Code, "pam_slurm_adopt refuses who has no job: %v", r)
-	r = s.Do(harness.Command{User: harness.Alice, Args: append([]string{"timeout", "20"}, forward...)})
+	r = s.Do(harness.Command{User: harness.Alice, Args: forward})
 	assert.Equal(t, 255, r.Code, r)
 	_, err = os.Stat(s.Path("/run/gojail/n1"))
 	assert.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -40,7 +41,7 @@ func TestNothingOfTheCallerGetsIn(t *testing.T) {
 	assert.Regexp(t, ` 0 -> /dev/(null|full)\n.* 1 -> /tmp/closed\n.* 2 -> /tmp/closed\n.* 3 -> /proc/\d+/fd\n$`, r.Stdout, r)
 	for _, script := range []string{"exec -a '' $P -c \"$W\"", "exec -a /home/alice/lib/gojail/gojail-session $P -c \"$W\"", "ln -sf $P link; ./link -c \"$W\"",
 		"exec -a -N../../home/alice $P -c \"$W\"", "cd /tmp; umask 777; nice -n 19 $P -c \"$W\"", "trap '' HUP INT TERM CHLD PIPE; $P -c \"$W\"",
-		"SSH_ORIGINAL_COMMAND=\"$W\" $P", "SSH_ORIGINAL_COMMAND=\"$W\" $P -c $P", "perl -e 'alarm 1; exec @ARGV' $P -c \"sleep 2; $W\""} {
+		"SSH_ORIGINAL_COMMAND=\"$W\" $P", "SSH_ORIGINAL_COMMAND=\"$W\" $P -c $P", "perl -e 'alarm 5; exec @ARGV' $P -c \"sleep 6; $W\""} {
 		r := s.runAsAlice(script)
 		assert.Equal(t, "debian\n", r.Stdout, "%s: %v", script, r)
 	}
@@ -70,9 +71,15 @@ func TestLimitsOfTheCaller(t *testing.T) {
 // TestNoDescriptorKeepsRoot: an error that nobody reads holds no process of root's, and so nothing of a job.
 func TestNoDescriptorKeepsRoot(t *testing.T) {
 	s := sharedSite(t)
-	full := `perl -e 'use Fcntl; $^F = 9; pipe R, W; fork or exec qw(sleep 20); fcntl W, F_SETFL, O_NONBLOCK; 1 while syswrite W, "x"; ` +
-		`fcntl W, F_SETFL, 0; open STDERR, ">&W"; exec @ARGV' $P`
-	requireOutput(t, "ended", s.runAsAlice(full+" & sleep 5; if [ -e /proc/$! ]; then echo still there; else echo ended; fi")) // there is no job
+	t.Cleanup(func() {
+		for _, p := range s.Find("sleep 7031") { // which holds the pipe, and never reads
+			s.Root("kill", strconv.Itoa(p.Pid))
+		}
+	})
+	full := `perl -e 'use Fcntl; $^F = 9; pipe R, W; if (!fork) { close STDOUT; close STDERR; exec qw(sleep 7031) } fcntl W, F_SETFL, O_NONBLOCK; ` +
+		`1 while syswrite W, "x"; fcntl W, F_SETFL, 0; open STDERR, ">&W"; exec @ARGV' $P`
+	requireOutput(t, "ended", s.runAsAlice(full+"; echo ended")) // there is no job
+	require.Len(t, s.Find("sleep 7031"), 1, "the pipe was full until then")
 }
 
 // TestManyVariables: a client's variables do not replace those that sshd and PAM set.
