@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -225,6 +226,9 @@ func TestNothingOfALoginStays(t *testing.T) {
 	s.endZygotes(t)
 	r := s.Root("/inherit", "as", "5001", "/dev/null", program, "-c", "/inherit read self")
 	assert.Equal(t, "15", readAttributes(t, r)["nice"], "control: the session itself")
+	require.True(t, harness.Poll(harness.Timeout, func() bool { // the launcher does not wait until the watcher has begun
+		return slices.ContainsFunc(s.Find("state=/run/gojail/login1 "), func(p harness.Process) bool { return p.Status["Name"] == "gojail-watcher" })
+	}))
 	checked := map[string]bool{}
 	for _, p := range s.Find("state=/run/gojail/login1 ") {
 		if name := p.Status["Name"]; name != "gojail-prober" { // which ends at any time
