@@ -85,13 +85,13 @@ func TestNoSecondTry(t *testing.T) {
 func TestWhatHangsHasFailed(t *testing.T) {
 	before := patience
 	t.Cleanup(func() { patience = before })
-	patience = 2 * time.Second
+	patience = 5 * time.Second
 	r, code := runAll(command{argv: []string{"/bin/sh", "-c", `
 event() { printf '{"Action":"%s","Package":"m","Test":"%s","Output":"x"}\n' "$1" "$2"; }
 event run TestGood; event pass TestGood; event run TestHangs; event output TestHangs; sleep 3600; exit 0`}})
 	assert.Equal(t, 1, code)
-	assert.Contains(t, r.broken, "nothing has begun or ended for 2s, killed: m TestHangs")
-	r, code = runAll(command{argv: []string{"/bin/sh", "-c", `for i in 1 2 3 4 5; do sleep 1; echo '{"Action":"pass","Package":"m","Test":"'$i'"}'; done`}})
+	assert.Contains(t, r.broken, "nothing has begun or ended for 5s, killed: m TestHangs")
+	r, code = runAll(command{argv: []string{"/bin/sh", "-c", `for i in $(seq 60); do sleep 0.1; echo '{"Action":"pass","Package":"m","Test":"'$i'"}'; done`}})
 	assert.Zero(t, code, "that takes long, and tells: %v", r.broken)
 }
 
