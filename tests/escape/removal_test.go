@@ -35,7 +35,7 @@ func TestRaceRemoval(t *testing.T) {
 	const prepare = `mkdir -p a && cd a && touch $(seq 0 199) && cd .. && ln -s ` + canary + ` b && (setsid ` + attackPath + ` swap a b >/dev/null 2>&1 &)`
 	fill()
 	r := s.Do(harness.Command{User: "root", Args: []string{"sh", "-c", `mkdir /srv/control && cd /srv/control && ` + prepare +
-		`; for i in $(seq 20); do rm -f $(seq -f a/%g 0 199); done; rm -rf /srv/control`}}) // may fail because of the race
+		`; for i in $(seq 1000); do rm -f $(seq -f a/%g 0 199); [ $(ls ` + canary + ` | wc -l) = 200 ] || break; done; rm -rf /srv/control`}}) // may fail because of the race
 	assert.Less(t, left(), files, "control: a careless removal follows the link: %v", r)
 	s.endLeftovers(t, "swap")
 	fill()
