@@ -48,8 +48,8 @@ var commandTable = []struct{ check, fault string }{
 	{"check_cmd_status -r 137 DIR/killed", ""},
 	{"check_cmd_status DIR/killed", "DIR/killed ends with code 137 instead of 0"},
 	{"check_cmd_output -r 143 -m one DIR/terminated", ""},
-	{"check_cmd_status -t 1 DIR/leaves", ""},
-	{"check_cmd_output -t 1 -m left DIR/leaves", ""},
+	{"check_cmd_status -t 60 DIR/leaves", ""},
+	{"check_cmd_output -t 60 -m left DIR/leaves", ""},
 
 	// Words.
 	{"check_cmd_output -m 'a b' DIR/echo 'a b'", ""},
@@ -99,7 +99,7 @@ func TestCommands(t *testing.T) {
 	defer left.Close() // ends the processes that a program has left
 	s := &System{Now: time.Now, Command: func(ctx context.Context, name string, args ...string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, name, args...)
-		cmd.WaitDelay = 100 * time.Millisecond
+		cmd.WaitDelay = time.Second // as internal/command
 		return cmd.Output()
 	}}
 	for _, c := range commandTable {
