@@ -136,7 +136,7 @@ func TestRetryEndedLooksAgain(t *testing.T) {
 	require.NoError(t, os.Chtimes(w.state.EndedDir()+"/4000000001", time.Time{}, time.Now().Add(time.Hour)))
 	var released []string
 	RetryEnded(w.state, func() (*config.Config, error) { return w.config, nil }, soon(), func(job string) error {
-		w.state.ForgetEnded("4000000001") // as its step does (job_forget_ended in spank/common/job_find.c)
+		w.state.ForgetEnded("4000000001") // as its step does (job_forget_ended in spank/common/sandbox.c)
 		released = append(released, job)
 		return nil
 	})

@@ -2,7 +2,7 @@
 #include "common/allocation.h"
 
 #include "common/fd.h"
-#include "common/job_find.h"
+#include "common/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #define GOJAIL_ENTER_H
 
 #include "common/fault.h"
-#include "common/job.h"
+#include "common/sandbox.h"
 
 #include <stdbool.h>
 

@@ -4,7 +4,6 @@
 #include "common/fd.h"
 #include "common/hash.h"
 #include "common/syscalls.h"
-
 #include "gojail.h"
 
 #include <dirent.h>

@@ -6,8 +6,6 @@
 #include "common/earlier.h"
 #include "common/fd.h"
 #include "common/gpus.h"
-#include "common/job_find.h"
-#include "common/job_mounts.h"
 #include "common/launch.h"
 #include "common/lock.h"
 #include "common/record.h"

@@ -1,51 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job.h: a job's sandboxes on this node: found, or built. */
+/* job.h: builds the sandbox of a step, or finds it; and changes what a built one shows. */
 #ifndef GOJAIL_JOB_H
 #define GOJAIL_JOB_H
 
-#include "common/node.h"
-#include "common/record.h"
-#include "common/site.h"
+#include "common/sandbox.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/types.h>
-
-#define SANDBOX_NAME_MAX (GOJAIL_NAME_MAX + 1 + 16)
-
-/* The sandbox that a step asks for. */
-struct sandbox_spec {
-	char job[32];
-	struct user user;
-	const char *mounts;           /* the --jail-mount list, or NULL */
-	const char *net;              /* the label of the rails, or NULL for the node's network */
-	const char *root;             /* self or range, or NULL: no user namespace */
-	const char *gpus, *nics;      /* what Slurm gave the job, in its own words; may be NULL */
-	char script[GOJAIL_PATH_MAX]; /* directory of the batch script, or "" */
-	int64_t allocated; /* of which allocation of the job (allocation.h), where no step has begun, and a session
-			      asks; 0 otherwise */
-};
-
-/* Reports whether the step asks for --jail-root=range, whose mounts are prepared in Go. */
-static inline bool spec_is_range(const struct sandbox_spec *spec)
-{
-	return spec->root && strcmp(spec->root, "range") == 0;
-}
-
-struct sandbox {
-	int mnt, stage;               /* mount namespaces: the jail and its stage; -1: none */
-	int root;                     /* of the jail, O_PATH */
-	int net, pid, ipc, uts, user; /* the job's namespaces; -1: the node's */
-	int holder;                   /* pidfd of the process that holds them */
-	bool made;                    /* it was not there before */
-};
-
-#define SANDBOX_NONE                                                                                                   \
-	{                                                                                                              \
-		.mnt = -1, .stage = -1, .root = -1, .net = -1, .pid = -1, .ipc = -1, .uts = -1, .user = -1,            \
-		.holder = -1                                                                                           \
-	}
 
 /*
  * Opens the job's sandbox of this jail, and builds it if it does not exist; all steps of the job with the same jail and
@@ -78,6 +40,36 @@ struct sandbox_go {
 int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site, const struct jail *jail,
 		  const struct sandbox_spec *spec, const struct sandbox_go *go, int64_t until, struct fault *fault);
 
-void sandbox_close(struct sandbox *sandbox);
+/*
+ * Collects /tmp, /dev/shm, the batch script's directory and, except for --jail-root=range, munge's socket: all but the
+ * user's mounts. job is the job's state directory. What the holder mounts itself is not among them. Returns 0, or -1
+ * with a fault; the caller closes the trees in both cases.
+ */
+int collect_job_mounts(const struct node *node, const struct site *site, const struct jail *jail,
+		       const struct sandbox_spec *spec, int job, struct gojail_request *request,
+		       struct gojail_tree *trees, struct fault *fault);
+
+/* Reports whether the sandbox shows the step's batch script, if it has one: a sandbox that another step built lacks it.
+ */
+bool job_has_script(const struct sandbox *sandbox, const struct sandbox_spec *spec);
+
+/* Shows the batch script in a sandbox that another step built, where Slurm executes it. Returns 0, or -1 with a fault.
+ */
+int job_show_script(const struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec,
+		    const struct sandbox_go *go, struct fault *fault);
+
+/* Reports whether the sandbox shows munge's socket as it is now, if munged runs: munged creates a new one whenever it
+ * starts. */
+bool job_has_munge(const struct sandbox *sandbox, const struct jail *jail);
+
+/* Shows munge's socket in a sandbox, in the place of an earlier one. Returns 0, or -1 with a fault. */
+int job_show_munge(const struct sandbox *sandbox, const struct jail *jail, struct fault *fault);
+
+/*
+ * Adds a tree for the holder: a descriptor, and where to attach it or what the flags say. Returns 0 or -1; with a fault
+ * where there are too many, without one where fd is -1.
+ */
+int add_tree(struct gojail_tree *trees, uint32_t *count, int fd, const char *destination, uint32_t flags,
+	     struct fault *fault);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/job_mounts.h"
-
 #include "common/fd.h"
-#include "common/job_find.h"
+#include "common/job.h"
 #include "common/path.h"
 #include "common/record.h"
 #include "common/scratch.h"

@@ -2,7 +2,6 @@
 #include "common/quota.h"
 
 #include "common/syscalls.h"
-
 #include "gojail.h"
 
 #include <errno.h>

@@ -4,7 +4,6 @@
 #define GOJAIL_SHARE_H
 
 #include "common/fault.h"
-
 #include "gojail.h"
 
 #include <stdbool.h>

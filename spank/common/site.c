@@ -9,10 +9,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/mount.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <linux/mount.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -5,7 +5,7 @@
 #define GOJAIL_STEP_OPTIONS_H
 
 #include "common/fault.h"
-#include "common/job.h"
+#include "common/sandbox.h"
 #include "common/site.h"
 
 #include <stdbool.h>

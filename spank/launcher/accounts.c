@@ -4,9 +4,8 @@
 #include "common/fd.h"
 #include "common/path.h"
 #include "common/syscalls.h"
-#include "launcher/zygote.h"
-
 #include "gojail.h"
+#include "launcher/descriptors.h"
 
 #include <errno.h>
 #include <fcntl.h>

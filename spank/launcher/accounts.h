@@ -5,7 +5,6 @@
 #define GOJAIL_ACCOUNTS_H
 
 #include "common/fault.h"
-
 #include "gojail.h"
 
 /*

@@ -5,7 +5,6 @@
 #include "common/fd.h"
 #include "common/lock.h"
 #include "common/syscalls.h"
-
 #include "gojail.h"
 
 #include <dlfcn.h>

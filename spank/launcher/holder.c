@@ -8,12 +8,12 @@
 #include "common/scm.h"
 #include "common/syscalls.h"
 #include "launcher/assemble.h"
+#include "launcher/descriptors.h"
 #include "launcher/first_pid.h"
 #include "launcher/job_stage.h"
 #include "launcher/request.h"
 #include "launcher/userns.h"
 #include "launcher/watch.h"
-#include "launcher/zygote.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,9 +5,8 @@
 #include "common/fd.h"
 #include "common/signals.h"
 #include "common/syscalls.h"
-#include "launcher/cgroup.h"
-
 #include "gojail.h"
+#include "launcher/cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,6 @@
 #define GOJAIL_JOB_STAGE_H
 
 #include "common/fault.h"
-
 #include "gojail.h"
 
 #include <stdbool.h>

@@ -5,7 +5,6 @@
 #define GOJAIL_LIBRARY_H
 
 #include "common/fault.h"
-
 #include "gojail.h"
 
 #include <stdint.h>

@@ -4,10 +4,10 @@
 #include "common/clean.h"
 #include "common/clock.h"
 #include "common/fd.h"
-#include "common/job_find.h"
 #include "common/launch.h"
 #include "common/lock.h"
 #include "common/record.h"
+#include "common/sandbox.h"
 
 #include <dirent.h>
 #include <errno.h>

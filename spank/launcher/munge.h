@@ -4,7 +4,7 @@
 #ifndef GOJAIL_MUNGE_H
 #define GOJAIL_MUNGE_H
 
-#include "common/job.h"
+#include "common/sandbox.h"
 
 #include <stdint.h>
 

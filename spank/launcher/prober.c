@@ -2,6 +2,7 @@
 #include "launcher/prober.h"
 
 #include "common/syscalls.h"
+#include "launcher/descriptors.h"
 #include "launcher/remote.h"
 
 #include <errno.h>

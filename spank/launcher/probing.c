@@ -5,9 +5,9 @@
 #include "common/fd.h"
 #include "common/syscalls.h"
 #include "launcher/child.h"
+#include "launcher/descriptors.h"
 #include "launcher/prober.h"
 #include "launcher/remote.h"
-#include "launcher/zygote.h"
 
 #include <errno.h>
 #include <inttypes.h>

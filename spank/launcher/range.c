@@ -2,7 +2,7 @@
 #include "launcher/range.h"
 
 #include "common/fd.h"
-#include "common/job_mounts.h"
+#include "common/job.h"
 #include "common/record.h"
 #include "common/syscalls.h"
 #include "launcher/library.h"

@@ -6,6 +6,7 @@
 #include "common/path.h"
 #include "common/scm.h"
 #include "launcher/child.h"
+#include "launcher/descriptors.h"
 #include "launcher/mountinfo.h"
 
 #include <errno.h>

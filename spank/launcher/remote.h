@@ -9,9 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The first descriptor of a remote mount, above all other descriptors of a zygote. */
-#define REMOTE_FIRST_FD 64
-
 /*
  * Adds and probes the remote mounts of the calling process's mount namespace that are not in the list yet. A child
  * opens them: the storage may hang. proc is the node's /proc. Mounts that a user serves (FUSE), below the root, are

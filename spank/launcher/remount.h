@@ -4,10 +4,9 @@
 #define GOJAIL_REMOUNT_H
 
 #include "common/fault.h"
+#include "gojail.h"
 
 #include <stdbool.h>
-
-#include "gojail.h"
 
 /* Reads the mounts of the finished template that the caller is in; proc is the node's. Returns 0, or -1 with a fault.
  */

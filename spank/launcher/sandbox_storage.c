@@ -2,13 +2,13 @@
 #include "launcher/sandbox_storage.h"
 
 #include "common/fd.h"
-#include "common/job_find.h"
 #include "common/lock.h"
 #include "common/record.h"
+#include "common/sandbox.h"
 #include "common/storage.h"
-#include "launcher/probing.h"
 #include "launcher/library.h"
 #include "launcher/origin.h"
+#include "launcher/probing.h"
 #include "launcher/remote.h"
 
 #include <errno.h>

@@ -7,10 +7,11 @@
 #include "common/record.h"
 #include "common/slurmd.h"
 #include "common/syscalls.h"
-#include "launcher/probing.h"
+#include "launcher/descriptors.h"
 #include "launcher/library.h"
 #include "launcher/mountinfo.h"
 #include "launcher/origin.h"
+#include "launcher/probing.h"
 #include "launcher/remote.h"
 #include "launcher/remount.h"
 #include "launcher/watch.h"
@@ -27,8 +28,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define BUILDER_GRACE_MS 1000 /* after a launcher's deadline, in which it reports that, or its caller kills it */
@@ -166,6 +169,61 @@ static bool is_made(int dir, struct record *zygote)
 	return strcmp(it, unwanted) != 0;
 }
 
+static void write_temporary(char *temporary, size_t size, const char *name)
+{
+	snprintf(temporary, size, ".%s.new", name);
+}
+
+static int creation_failed(const char *name, struct fault *fault)
+{
+	return fault_set(fault, "cannot create %s in the state directory: %s; is that full or read-only?", name,
+			 strerror(errno));
+}
+
+/*
+ * Creates a socket in the jail's state directory, under a temporary name: the one that is there may have a server.
+ * Returns it, or -1 with a fault.
+ */
+static int create_socket(int dir, const char *name, struct fault *fault)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char temporary[GOJAIL_NAME_MAX];
+	int fd;
+
+	write_temporary(temporary, sizeof(temporary), name);
+	/* sun_path has 108 bytes (unix(7)); the way through /proc is always short. */
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", dir, temporary);
+	unlinkat(dir, temporary, 0);
+	/* Non-blocking: the zygote and its spare both accept on its socket. */
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 1024) == 0)
+		return fd;
+	creation_failed(name, fault);
+	close_fd(&fd);
+	return -1;
+}
+
+/* Creates a file under a temporary name. Returns it, or -1 with a fault. */
+static int create_file(int dir, const char *name, struct fault *fault)
+{
+	char temporary[GOJAIL_NAME_MAX];
+	int fd;
+
+	write_temporary(temporary, sizeof(temporary), name);
+	unlinkat(dir, temporary, 0);
+	fd = openat(dir, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	return fd < 0 ? creation_failed(name, fault) : fd;
+}
+
+/* Gives what was created under the temporary name its own. Returns 0, or -1 with a fault. */
+static int rename_created(int dir, const char *name, struct fault *fault)
+{
+	char temporary[GOJAIL_NAME_MAX];
+
+	write_temporary(temporary, sizeof(temporary), name);
+	return renameat(dir, temporary, dir, name) == 0 ? 0 : creation_failed(name, fault);
+}
+
 /* What becomes of the launcher, while it is prepared: descriptors, most of them the zygote's. */
 struct preparation {
 	int dir, lock, reply, listener, storage, note, proc, stage, null, mounts, stage_mounts;
@@ -176,9 +234,9 @@ struct preparation {
  */
 static int prepare(struct preparation *p, int64_t until, struct fault *fault)
 {
-	p->listener = listen_in(p->dir, GOJAIL_SOCKET, fault);
-	p->storage = p->listener < 0 ? -1 : listen_in(p->dir, GOJAIL_STORAGE_SOCKET, fault);
-	p->note = p->storage < 0 ? -1 : create_in(p->dir, GOJAIL_STORAGE, fault);
+	p->listener = create_socket(p->dir, GOJAIL_SOCKET, fault);
+	p->storage = p->listener < 0 ? -1 : create_socket(p->dir, GOJAIL_STORAGE_SOCKET, fault);
+	p->note = p->storage < 0 ? -1 : create_file(p->dir, GOJAIL_STORAGE, fault);
 	p->proc = p->note < 0 ? -1 : open_node_proc(fault);
 	return p->proc < 0 ?
 		       -1 :
@@ -225,7 +283,7 @@ static int publish(const struct preparation *p, const struct record *zygote, str
 {
 	char identity[IDENTITY_RECORD_MAX];
 
-	scoped_fd file = create_in(p->dir, GOJAIL_IDENTITY, fault);
+	scoped_fd file = create_file(p->dir, GOJAIL_IDENTITY, fault);
 
 	identity_write_record(&p->origin.identity, identity, sizeof(identity));
 	if (file < 0 || (write(file, identity, strlen(identity)) != (ssize_t)strlen(identity) &&
@@ -236,8 +294,9 @@ static int publish(const struct preparation *p, const struct record *zygote, str
 		fchmod(ZYGOTE_NOTE_FD, GOJAIL_STORAGE_LOCAL); /* after a failure, it counts as remote */
 	/* The sockets come first: identity and note, by which nobody is asked, would else say of the zygote before that
 	 * it is of the present tree. */
-	if (give_name(p->dir, GOJAIL_STORAGE_SOCKET, fault) < 0 || give_name(p->dir, GOJAIL_SOCKET, fault) < 0 ||
-	    give_name(p->dir, GOJAIL_IDENTITY, fault) < 0 || give_name(p->dir, GOJAIL_STORAGE, fault) < 0)
+	if (rename_created(p->dir, GOJAIL_STORAGE_SOCKET, fault) < 0 ||
+	    rename_created(p->dir, GOJAIL_SOCKET, fault) < 0 || rename_created(p->dir, GOJAIL_IDENTITY, fault) < 0 ||
+	    rename_created(p->dir, GOJAIL_STORAGE, fault) < 0)
 		return -1;
 	return record_write(p->dir, GOJAIL_ZYGOTE, zygote, fault);
 }

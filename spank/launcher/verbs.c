@@ -3,7 +3,6 @@
 
 #include "common/clock.h"
 #include "common/job.h"
-#include "common/job_mounts.h"
 #include "common/record.h"
 #include "common/syscalls.h"
 #include "launcher/command.h"

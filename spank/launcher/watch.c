@@ -3,9 +3,9 @@
 
 #include "common/clock.h"
 #include "common/hash.h"
+#include "launcher/descriptors.h"
 #include "launcher/job_stage.h"
 #include "launcher/mountinfo.h"
-#include "launcher/zygote.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,9 +3,8 @@
 #ifndef GOJAIL_WRITABLE_H
 #define GOJAIL_WRITABLE_H
 
-#include "gojail.h"
-
 #include "common/fault.h"
+#include "gojail.h"
 
 /*
  * Makes the sandbox's root if it is not the template's: a tree of the request, or an overlay of the template's root

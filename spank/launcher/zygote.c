@@ -6,6 +6,7 @@
 #include "common/fd.h"
 #include "common/scm.h"
 #include "common/syscalls.h"
+#include "launcher/descriptors.h"
 #include "launcher/first_pid.h"
 #include "launcher/holder.h"
 #include "launcher/probing.h"
@@ -23,56 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void write_temporary(char *temporary, size_t size, const char *name)
-{
-	snprintf(temporary, size, ".%s.new", name);
-}
-
-static int creation_failed(const char *name, struct fault *fault)
-{
-	return fault_set(fault, "cannot create %s in the state directory: %s; is that full or read-only?", name,
-			 strerror(errno));
-}
-
-int listen_in(int dir, const char *name, struct fault *fault)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	char temporary[GOJAIL_NAME_MAX];
-	int fd;
-
-	write_temporary(temporary, sizeof(temporary), name);
-	/* sun_path has 108 bytes (unix(7)); the way through /proc is always short. */
-	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", dir, temporary);
-	unlinkat(dir, temporary, 0);
-	/* Non-blocking: the zygote and its spare both accept on its socket. */
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 1024) == 0)
-		return fd;
-	creation_failed(name, fault);
-	close_fd(&fd);
-	return -1;
-}
-
-int create_in(int dir, const char *name, struct fault *fault)
-{
-	char temporary[GOJAIL_NAME_MAX];
-	int fd;
-
-	write_temporary(temporary, sizeof(temporary), name);
-	unlinkat(dir, temporary, 0);
-	fd = openat(dir, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	return fd < 0 ? creation_failed(name, fault) : fd;
-}
-
-int give_name(int dir, const char *name, struct fault *fault)
-{
-	char temporary[GOJAIL_NAME_MAX];
-
-	write_temporary(temporary, sizeof(temporary), name);
-	return renameat(dir, temporary, dir, name) == 0 ? 0 : creation_failed(name, fault);
-}
-
-/* The state of a zygote, beside the descriptors of zygote.h. */
+/* The state of a zygote, beside the descriptors of descriptors.h. */
 struct zygote {
 	int spare;                     /* a socket whose other end a spare has; -1: there is none */
 	int requests[2];               /* a pipe: holders write the requests that they got */

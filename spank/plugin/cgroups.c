@@ -2,8 +2,8 @@
 #include "plugin/cgroups.h"
 
 #include "common/fd.h"
-#include "common/job_find.h"
 #include "common/path.h"
+#include "common/sandbox.h"
 #include "common/syscalls.h"
 
 #include <fcntl.h>

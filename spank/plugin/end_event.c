@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/end_event.h"
-
 #include "common/clock.h"
 #include "common/fd.h"
-#include "common/job_find.h"
 #include "common/journal.h"
 #include "common/launch.h"
+#include "common/sandbox.h"
 #include "common/site.h"
-#include "plugin/first_node.h"
+#include "plugin/events.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -5,17 +5,17 @@
 #include "common/clean.h"
 #include "common/clock.h"
 #include "common/fd.h"
-#include "common/job_find.h"
 #include "common/launch.h"
 #include "common/lock.h"
 #include "common/record.h"
+#include "common/sandbox.h"
 #include "common/scratch.h"
-#include "plugin/end_event.h"
+#include "plugin/events.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <slurm/spank.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -2,12 +2,10 @@
 #include "plugin/events.h"
 
 #include "common/journal.h"
-#include "plugin/end_event.h"
 
 #include <fcntl.h>
 #include <slurm/slurm.h>
 #include <stdio.h>
-#include <string.h>
 
 static const char *const reasons[] = {
 	[GOJAIL_REASON_CONFIGURATION] = "configuration",
@@ -36,22 +34,21 @@ static const char *describe_step(char *text, size_t size, spank_t sp, uint32_t i
 	return text;
 }
 
-void event_entered(const struct step *step, spank_t sp, uint32_t id, const char *jail)
+void event_entered(const struct node *node, spank_t sp, uint32_t id, const char *jail)
 {
 	char who[96], path[GOJAIL_PATH_MAX + 128], versions[256];
 
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JAILS "/%s/" GOJAIL_VERSIONS, step->node.state, jail);
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JAILS "/%s/" GOJAIL_VERSIONS, node->state, jail);
 	read_words(AT_FDCWD, path, versions, sizeof(versions));
 	journal_write(JOURNAL_INFO, "event=entered %s jail=%s version=%s", describe_step(who, sizeof(who), sp, id),
 		      jail, versions[0] ? versions : "-");
 }
 
-void event_failed(const struct step *step, spank_t sp, uint32_t id, const char *jail)
+void event_failed(int reason, const struct fault *fault, spank_t sp, uint32_t id, const char *jail)
 {
 	char who[96], why[GOJAIL_TEXT_MAX];
 
 	journal_write(JOURNAL_ERROR, "event=failed %s jail=%s reason=%s error=\"%s\"",
-		      describe_step(who, sizeof(who), sp, id), jail[0] ? jail : "-",
-		      reasons[step->fault.silent ? GOJAIL_REASON_STORAGE : step->reason],
-		      journal_quote(why, sizeof(why), step->fault.text));
+		      describe_step(who, sizeof(who), sp, id), jail[0] ? jail : "-", reasons[reason],
+		      journal_quote(why, sizeof(why), fault->text));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/first_node.h"
+#include "plugin/events.h"
 
 #include <string.h>
 

@@ -29,7 +29,7 @@
 
 #include "common/confine.h"
 #include "common/fault.h"
-#include "common/job.h"
+#include "common/sandbox.h"
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/launches.h"
-
 #include "common/fd.h"
+#include "plugin/events.h"
 
 #include <errno.h>
 #include <fcntl.h>

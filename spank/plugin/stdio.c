@@ -6,7 +6,6 @@
 #include "common/path.h"
 #include "common/printable.h"
 #include "common/syscalls.h"
-
 #include "gojail.h"
 
 #include <dirent.h>

@@ -3,7 +3,8 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
-#include "common/job_find.h"
+#include "common/gpus.h"
+#include "common/job.h"
 #include "common/path.h"
 #include "common/site.h"
 #include "common/storage.h"
@@ -11,7 +12,6 @@
 #include "plugin/environment.h"
 #include "plugin/events.h"
 #include "plugin/forks.h"
-#include "common/gpus.h"
 #include "plugin/oci.h"
 #include "plugin/options.h"
 
@@ -169,7 +169,7 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 		step->spool = open_own_parent(sandbox->root, spec->script,
 					      &name); /* for the end of the step, when the storage may be silent */
 	if (sandbox->made)
-		event_entered(step, sp, id, jail->name);
+		event_entered(&step->node, sp, id, jail->name);
 	step->reason = GOJAIL_REASON_STEP;
 	if (forks_prepare(sandbox, jail->scope, fault) < 0)
 		return -1;
@@ -194,6 +194,15 @@ static int complete_spec(struct step *step, spank_t sp, uint32_t id, const struc
 	return find_gres(sp, id, spec, fault);
 }
 
+/* Returns the GOJAIL_REASON_... of the fault in the latch. */
+static int find_reason(const struct step *step) { return step->fault.silent ? GOJAIL_REASON_STORAGE : step->reason; }
+
+/* Writes a line about the fault in the latch into the journal. */
+static void note_failure(const struct step *step, spank_t sp, uint32_t id, const char *jail)
+{
+	event_failed(find_reason(step), &step->fault, sp, id, jail);
+}
+
 /* Prepares the step's way into its jail: configuration, spec, sandbox, stage. Returns 0 or -1. */
 static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 {
@@ -205,7 +214,7 @@ static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 	int result = -1;
 
 	if (step->fault.text[0] || node_check_state(&step->node, &step->fault) < 0) {
-		event_failed(step, sp, id, "");
+		note_failure(step, sp, id, "");
 		return -1;
 	}
 	if (site_open(&site, &step->node, &step->fault) < 0)
@@ -230,14 +239,14 @@ static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 	memcpy(step->jail, jail.name, sizeof(step->jail));
 	result = open_sandbox(step, sp, id, &site, &jail, &spec);
 	if (result < 0) {
-		event_failed(step, sp, id, jail.name);
+		note_failure(step, sp, id, jail.name);
 		enter_stage_for_fault(step, &jail, &spec);
 	}
 out:
 	site_close(&site);
 	if (!known && step->fault.text[0]) {
 		step->launches = launches_map(&step->node, "");
-		event_failed(step, sp, id, "");
+		note_failure(step, sp, id, "");
 	}
 	return result;
 }
@@ -245,7 +254,7 @@ out:
 void step_count(const struct step *step)
 {
 	if (step->fault.text[0])
-		launches_count_failed(step->launches, step->fault.silent ? GOJAIL_REASON_STORAGE : step->reason);
+		launches_count_failed(step->launches, find_reason(step));
 	else if (step->sandbox.mnt >= 0)
 		launches_count_entered(step->launches, step->took_us);
 }

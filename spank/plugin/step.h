@@ -5,13 +5,12 @@
 
 #include "common/confine.h"
 #include "common/fault.h"
-#include "common/job.h"
 #include "common/node.h"
+#include "common/sandbox.h"
+#include "common/share.h"
 #include "plugin/cgroups.h"
-#include "plugin/launches.h"
 #include "plugin/pmix.h"
 #include "plugin/program.h"
-#include "common/share.h"
 #include "plugin/stage_window.h"
 #include "plugin/x11.h"
 

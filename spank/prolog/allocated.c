@@ -4,7 +4,7 @@
 #include "common/allocation.h"
 #include "common/clock.h"
 #include "common/earlier.h"
-#include "common/job_find.h"
+#include "common/sandbox.h"
 
 #include <stdbool.h>
 #include <stdint.h>

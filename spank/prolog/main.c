@@ -18,11 +18,10 @@
  * The number in the program's name increases when a node with an older gojail would not do what a job asks for:
  * slurm.conf names the newest number that all nodes should have.
  */
+#include "gojail.h"
 #include "prolog/allocated.h"
 #include "prolog/plugstack.h"
 #include "prolog/slurmconf.h"
-
-#include "gojail.h"
 
 #include <errno.h>
 #include <stdarg.h>

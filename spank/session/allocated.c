@@ -3,7 +3,7 @@
 
 #include "common/allocation.h"
 #include "common/clock.h"
-#include "common/job_find.h"
+#include "common/job.h"
 
 #include <string.h>
 

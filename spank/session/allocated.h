@@ -3,10 +3,9 @@
 #ifndef GOJAIL_SESSION_ALLOCATED_H
 #define GOJAIL_SESSION_ALLOCATED_H
 
+#include "common/site.h"
 #include "session/caller.h"
 #include "session/jobs.h"
-
-#include "common/site.h"
 
 /*
  * Has gojail-launcher build the sandbox that steps of the job get which repeat none of its options, or find it, and

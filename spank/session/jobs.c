@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/jobs.h"
 
-#include "session/adoption.h"
-
 #include "common/allocation.h"
 #include "common/fd.h"
-#include "common/job_find.h"
+#include "common/sandbox.h"
+#include "session/adoption.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
 #define GOJAIL_JOBS_H
 
 #include "common/fault.h"
-#include "common/job.h"
 #include "common/node.h"
+#include "common/sandbox.h"
 
 #include <stdint.h>
 #include <sys/types.h>

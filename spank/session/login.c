@@ -3,8 +3,7 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
-#include "common/job_find.h"
-#include "common/job_mounts.h"
+#include "common/job.h"
 #include "common/lock.h"
 
 #include <errno.h>

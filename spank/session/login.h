@@ -7,10 +7,9 @@
 #ifndef GOJAIL_SESSION_LOGIN_H
 #define GOJAIL_SESSION_LOGIN_H
 
+#include "common/site.h"
 #include "session/caller.h"
 #include "session/jobs.h"
-
-#include "common/site.h"
 
 #include <stdbool.h>
 

@@ -3,7 +3,6 @@
 
 #include "common/fd.h"
 #include "common/record.h"
-
 #include "gojail.h"
 
 #include <fcntl.h>

@@ -17,7 +17,7 @@ import (
 )
 
 // Lists of --jail-mount after which FNV-1a is what it is before them, so that the sandbox has the
-// name of one without mounts (spank/common/job_find.c, sandbox_name). Others can be found within
+// name of one without mounts (spank/common/sandbox.c, sandbox_name). Others can be found within
 // seconds by reduction of the lattice of the powers of FNV's prime modulo 2^64.
 const (
 	unseenMnt = "/data/x341*9^m\xe99)\xda=//([')()\xe9\xdex]/h)\xf5+:/mnt"

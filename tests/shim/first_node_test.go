@@ -15,7 +15,7 @@ import (
 func TestFirstNode(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "first_node")
 	out, err := exec.Command("gcc", "-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
-		"-I../../spank", "-o", program, "testdata/first_node.c", "../../spank/plugin/first_node.c").CombinedOutput()
+		"-I../../spank", "-I../../include", "-o", program, "testdata/first_node.c", "../../spank/plugin/first_node.c").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for list, first := range map[string]string{
 		"n1": "n1", "n1,n2": "n1", "n[1-4]": "n1", "n[08-11,3]": "n08", "n[2,4-7],a1": "n2", "gpu-a[3]": "gpu-a3",

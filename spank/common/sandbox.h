@@ -1,11 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_find.h: what the state directory has of a job, and a sandbox that is there. */
-#ifndef GOJAIL_JOB_FIND_H
-#define GOJAIL_JOB_FIND_H
+/*
+ * sandbox.h: what a sandbox is and how it is called, and what the state directory has of it and of its job. Nothing
+ * here builds one: job.h does.
+ */
+#ifndef GOJAIL_SANDBOX_H
+#define GOJAIL_SANDBOX_H
 
-#include "common/job.h"
+#include "common/node.h"
+#include "common/record.h"
+#include "common/site.h"
 
 #include <dirent.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/types.h>
+
+#define SANDBOX_NAME_MAX (GOJAIL_NAME_MAX + 1 + 16)
+
+/* The sandbox that a step asks for. */
+struct sandbox_spec {
+	char job[32];
+	struct user user;
+	const char *mounts;           /* the --jail-mount list, or NULL */
+	const char *net;              /* the label of the rails, or NULL for the node's network */
+	const char *root;             /* self or range, or NULL: no user namespace */
+	const char *gpus, *nics;      /* what Slurm gave the job, in its own words; may be NULL */
+	char script[GOJAIL_PATH_MAX]; /* directory of the batch script, or "" */
+	int64_t allocated; /* of which allocation of the job (allocation.h), where no step has begun, and a session
+			      asks; 0 otherwise */
+};
+
+/* Reports whether the step asks for --jail-root=range, whose mounts are prepared in Go. */
+static inline bool spec_is_range(const struct sandbox_spec *spec)
+{
+	return spec->root && strcmp(spec->root, "range") == 0;
+}
+
+struct sandbox {
+	int mnt, stage;               /* mount namespaces: the jail and its stage; -1: none */
+	int root;                     /* of the jail, O_PATH */
+	int net, pid, ipc, uts, user; /* the job's namespaces; -1: the node's */
+	int holder;                   /* pidfd of the process that holds them */
+	bool made;                    /* it was not there before */
+};
+
+#define SANDBOX_NONE                                                                                                   \
+	{                                                                                                              \
+		.mnt = -1, .stage = -1, .root = -1, .net = -1, .pid = -1, .ipc = -1, .uts = -1, .user = -1,            \
+		.holder = -1                                                                                           \
+	}
+
+/* Closes the descriptors of a sandbox that have a value. */
+void sandbox_close(struct sandbox *sandbox);
 
 /* The kinds of namespace that all sandboxes of a job share, where their jails have them. */
 enum { SANDBOX_KINDS = 3 };

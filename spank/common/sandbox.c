@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/job_find.h"
+#include "common/sandbox.h"
 
 #include "common/fd.h"
 #include "common/hash.h"
