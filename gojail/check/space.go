@@ -28,7 +28,7 @@ const (
 	scratchReserve = 1 << 30 // bytes; a smaller file system is full below one percent
 	filesReserve   = 100
 	nobody         = 65534
-	// the limit of a process that empties the trash (CLEAN_MS of spank/common/clean.h)
+	// the limit of a process that empties the trash (CLEAN_MS of spank/common/launch.h)
 	trashPatience = 30 * time.Minute
 	removalMost   = 12 * time.Hour // the removal of as many files as one job may leave
 )

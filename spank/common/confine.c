@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/confine.h"
 
-#include "common/capabilities.h"
 #include "common/fd.h"
 #include "common/syscalls.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 int confine_read(struct confine *confine, const struct node *node, const struct jail *jail, struct fault *fault)
@@ -142,4 +145,54 @@ int domain_enter(int *domain, struct fault *fault)
 		fault_set(fault, "cannot isolate the step's abstract sockets: %s", strerror(errno));
 	close_fd(domain);
 	return result;
+}
+
+typedef struct __user_cap_data_struct capabilities[_LINUX_CAPABILITY_U32S_3];
+
+static struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+
+/* Sets what differs from what the process has. Returns 0, or -1 with errno. */
+static int set(const capabilities have, const capabilities left)
+{
+	return memcmp(have, left, sizeof(capabilities)) == 0 ? 0 : (int)syscall(SYS_capset, &header, left);
+}
+
+int capabilities_keep(uint64_t those)
+{
+	capabilities have, left = {{0}};
+
+	if (syscall(SYS_capget, &header, have) < 0)
+		return -1;
+	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+		left[i].permitted = left[i].effective = have[i].permitted & (uint32_t)(those >> (32 * i));
+	return set(have, left);
+}
+
+int capabilities_keep_inheritable(uint64_t those)
+{
+	capabilities have, left;
+
+	if (syscall(SYS_capget, &header, have) < 0)
+		return -1;
+	memcpy(left, have, sizeof(left));
+	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+		left[i].inheritable &= (uint32_t)(those >> (32 * i));
+	return set(have, left);
+}
+
+void signals_reset(bool blocked)
+{
+	/*
+	 * struct sigaction of the kernel on 64 bits; where the architecture has no restorer, the rest is zero all the
+	 * same
+	 */
+	static const struct {
+		uint64_t handler, flags, restorer, mask;
+	} none;
+	sigset_t mask;
+
+	(blocked ? sigfillset : sigemptyset)(&mask);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	for (int number = 1; number < NSIG; number++)
+		syscall(SYS_rt_sigaction, number, &none, NULL, sizeof(none.mask));
 }

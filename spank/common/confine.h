@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* confine.h: what a task gives up for good before it becomes the user's program. */
+/* confine.h: what a process gives up: a task for good, before it becomes the user's program; others for a time. */
 #ifndef GOJAIL_CONFINE_H
 #define GOJAIL_CONFINE_H
 
@@ -47,5 +47,20 @@ int domain_open(struct fault *fault);
 
 /* Moves the calling thread into the domain, and closes its descriptor. Returns 0, or -1 with a fault. */
 int domain_enter(int *domain, struct fault *fault);
+
+/*
+ * Drops all capabilities(7) but those, bit by number, from all sets but the bounding one: what is permitted of them is
+ * effective then, and none is inheritable. The process may lack some. Returns 0, or -1 with errno.
+ */
+int capabilities_keep(uint64_t those);
+
+/* Drops the inheritable capabilities but those and, with them, the ambient ones. Returns 0, or -1 with errno. */
+int capabilities_keep_inheritable(uint64_t those);
+
+/*
+ * Sets all signals to their defaults, also those that the C library keeps for itself and ignores in what
+ * posix_spawn(3) starts. Blocks all signals, or none.
+ */
+void signals_reset(bool blocked);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/fault.h"
 
-#include "common/printable.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 

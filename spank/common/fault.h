@@ -10,7 +10,7 @@
 struct fault {
 	char text[GOJAIL_TEXT_MAX];
 	bool silent;  /* the storage of the jail may not answer: nothing on it may be touched */
-	bool earlier; /* an earlier job of the same number left something, which earlier_end may remove (earlier.h) */
+	bool earlier; /* an earlier job of the same number left something, which earlier_end may remove (launch.h) */
 };
 
 /* Sets the text unless one is set already. Returns -1, for the caller to return. */
@@ -21,5 +21,9 @@ __attribute__((format(printf, 2, 3))) int fault_set_silent(struct fault *fault, 
 
 /* The same, for what an earlier job of the same number left. */
 __attribute__((format(printf, 2, 3))) int fault_set_earlier(struct fault *fault, const char *format, ...);
+
+/* Replaces, in place, what could command a terminal or break a line: ASCII controls by a blank; and
+ * byte by byte by '?' what is no UTF-8, line separators and what hides or turns text around. */
+void make_printable(char *text);
 
 #endif

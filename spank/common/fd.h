@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fd.h: descriptors that close themselves. */
+/* fd.h: descriptors that close themselves, and that travel over sockets. */
 #ifndef GOJAIL_FD_H
 #define GOJAIL_FD_H
 
@@ -31,5 +31,12 @@ static inline void write_ignored(int fd, const void *data, size_t size)
 
 /* A descriptor that is closed where its variable goes out of scope. */
 #define scoped_fd __attribute__((cleanup(close_fd))) int
+
+/* Sends a byte over a socket, and with it the descriptor unless that is -1 (SCM_RIGHTS, unix(7)). Returns 0, or -1 with
+ * errno. */
+int scm_send(int socket, char what, int fd);
+
+/* Receives both; fd is -1 where no descriptor came. Returns 1, 0 at the end of the other side, or -1 with errno. */
+int scm_receive(int socket, char *what, int *fd);
 
 #endif

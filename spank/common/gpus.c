@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/gpus.h"
+/* gpus.c: the device nodes of the GPUs that Slurm gave the step. */
 
 #include "common/fd.h"
 #include "common/share.h"

@@ -3,12 +3,11 @@
 
 #include "common/allocation.h"
 #include "common/clock.h"
-#include "common/earlier.h"
 #include "common/fd.h"
-#include "common/gpus.h"
 #include "common/launch.h"
 #include "common/lock.h"
 #include "common/record.h"
+#include "common/share.h"
 #include "common/storage.h"
 #include "common/zygote_client.h"
 

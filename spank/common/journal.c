@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/journal.h"
 
+#include "common/fault.h"
 #include "common/fd.h"
-#include "common/printable.h"
 
 #include <stdarg.h>
 #include <stdio.h>

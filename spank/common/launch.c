@@ -215,3 +215,29 @@ int launch_detached(struct launch *launch)
 	launch_free(launch);
 	return result;
 }
+
+void clean_start(const struct node *node, const char *job, const char *scratch)
+{
+	struct launch launch;
+
+	launch_prepare(&launch, node, "clean", clock_ms() + CLEAN_MS);
+	launch_add_word(&launch, "job=%s", job);
+	if (scratch[0])
+		launch_add_word(&launch, "scratch=%s", scratch);
+	launch_detached(&launch);
+}
+
+int earlier_end(const struct node *node, const char *job, uid_t uid, int64_t begun, int64_t until, struct fault *fault)
+{
+	struct launch launch;
+
+	launch_prepare(&launch, node, "earlier", until);
+	launch_add_word(&launch, "job=%s", job);
+	launch_add_word(&launch, "uid=%u", (unsigned)uid);
+	if (begun)
+		launch_add_word(&launch, "begun=%" PRId64, begun);
+	if (launch_run(&launch, node, until, fault) < 0)
+		return -1;
+	clean_start(node, job, "");
+	return 0;
+}

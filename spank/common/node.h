@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node.h: where gojail is installed and configured on this node. */
+/* node.h: where gojail is installed and configured on this node, and the namespaces of the slurmd there. */
 #ifndef GOJAIL_NODE_H
 #define GOJAIL_NODE_H
 
@@ -30,5 +30,18 @@ int node_find(struct node *node, int argc, char **argv, struct fault *fault);
 /* Creates the state directory if it is missing. Returns 0, or -1 with a fault where others than root can write to it.
  */
 int node_check_state(const struct node *node, struct fault *fault);
+
+/*
+ * Writes the record of the calling process, which is slurmd, and of its mount namespace. Releases up to 24.05 go into
+ * the background afterwards, as another process. Returns 0, or -1 with a fault.
+ */
+int slurmd_note(const struct node *node, struct fault *fault);
+
+/*
+ * Moves this process, which has one thread, to the mount, network, IPC, UTS and cgroup namespaces of slurmd. If no
+ * slurmd with gojail runs on this node, it stays with its mounts and, if these are those of process 1, enters the
+ * other namespaces of that. Returns 0, or -1 with a fault where slurmd has ended, and this may be a job's namespace.
+ */
+int slurmd_enter_namespaces(const struct node *node, struct fault *fault);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/printable.h"
+/* printable.c: text that a user wrote, as a terminal and a log may show it. */
+#include "common/fault.h"
 
 #include <stddef.h>
 #include <stdint.h>

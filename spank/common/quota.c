@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/quota.h"
-
+/* quota.c: the project quota that limits a job's /tmp on the node's disk (ext4, xfs; Linux 5.14). */
+#include "common/scratch.h"
 #include "common/syscalls.h"
 #include "gojail.h"
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/scratch.h"
 
-#include "common/clean.h"
 #include "common/clock.h"
 #include "common/fd.h"
-#include "common/quota.h"
+#include "common/launch.h"
 #include "common/syscalls.h"
 
 #include <errno.h>

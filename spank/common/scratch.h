@@ -44,4 +44,24 @@ int scratch_remove(int job, struct leftover *left);
 /* Waits until the leftover is removed, at most until then. */
 void scratch_wait(const struct leftover *left, int64_t until);
 
+/*
+ * quota_set_limit, quota_count_only and quota_forget_unused use the project quota of the file system (ext4, xfs; Linux
+ * 5.14).
+ */
+
+/*
+ * Limits the directory, and all that is created below it from now on, to so many bytes; a lower limit of the job's
+ * stays. Returns 0, or -1 with a fault.
+ */
+int quota_set_limit(int dir, const char *job, uint64_t bytes, struct fault *fault);
+
+/*
+ * Counts what is created below the directory without limiting it: another jail of the job may set a limit later, which
+ * then covers this as well. A scratch directory that the administrator has put into a project stays there.
+ */
+void quota_count_only(int dir, const char *job);
+
+/* Removes the limits of jobs that have nothing left on the file system of dir. */
+void quota_forget_unused(int dir);
+
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* share.h: shows files of the node at the same path of a jail, once a step of a job needs them there. */
+/* share.h: shows files of the node, such as the GPUs of a step, at the same path of a jail, once a step needs them. */
 #ifndef GOJAIL_SHARE_H
 #define GOJAIL_SHARE_H
 
 #include "common/fault.h"
+#include "common/node.h"
+#include "common/site.h"
 #include "gojail.h"
 
 #include <stdbool.h>
@@ -38,5 +40,15 @@ int share_hide(int mnt, int parent, const char *path, struct fault *fault);
 /* Removes the directory that the batch script was shown in, and with it what is mounted there; parent as for
  * share_hide. */
 void share_remove_script(int parent, const char *path);
+
+/* Shows the GPUs of the list, "0,2" or "4-7", in the sandbox, beside those of the job's other steps. Returns 0, or -1
+ * with a fault. */
+int show_gpus(const struct jail *jail, const char *list, int mnt, int root, struct fault *fault);
+
+/*
+ * Notes for `gojail metrics` and for the end of the job which GPUs a step of the job got, in a line JAIL LIST, once for
+ * each. What fails here fails no step.
+ */
+void note_gpus(const struct node *node, const char *job, const struct jail *jail, const char *list);
 
 #endif

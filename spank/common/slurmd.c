@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/slurmd.h"
-
+/*
+ * slurmd.c: the mounts of slurmd, which templates are made of. A step may be in a mount namespace of its job's, with
+ * directories that are the job's own (job_container/tmpfs with EntireStepInNS, namespace/linux), and its launcher with
+ * it: a template of these would show them to all jobs.
+ */
 #include "common/fd.h"
+#include "common/node.h"
 #include "common/path.h"
 #include "common/record.h"
 

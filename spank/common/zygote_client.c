@@ -5,7 +5,6 @@
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/launch.h"
-#include "common/scm.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/accounts.h"
-
+/* accounts.c: /etc/passwd, group, shadow and gshadow of a sandbox: the node's entries, then the system accounts of the
+ * jail. */
 #include "common/fd.h"
 #include "common/path.h"
 #include "common/syscalls.h"
 #include "gojail.h"
+#include "launcher/assemble.h"
 #include "launcher/descriptors.h"
 
 #include <errno.h>

@@ -4,15 +4,13 @@
 #include "common/fd.h"
 #include "common/path.h"
 #include "common/syscalls.h"
-#include "launcher/accounts.h"
 #include "launcher/remount.h"
-#include "launcher/request.h"
-#include "launcher/writable.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -349,4 +347,21 @@ int finish_assembly(const struct gojail_request *request, const struct gojail_tr
 		if (!(trees[i].flags & ASSEMBLE_NO_MOUNT) && attach_tree(request, &trees[i], fault) < 0)
 			return -1;
 	return 0;
+}
+
+const struct gojail_mount *request_find_mount(const struct gojail_request *request, uint32_t how)
+{
+	for (uint32_t i = 0; i < request->nmounts; i++)
+		if (request->mounts[i].how & how)
+			return &request->mounts[i];
+	return NULL;
+}
+
+const struct gojail_tree *request_find_tree(const struct gojail_request *request, const struct gojail_tree *trees,
+					    uint32_t flag)
+{
+	for (uint32_t i = 0; i < request->ntrees; i++)
+		if (trees[i].flags & flag)
+			return &trees[i];
+	return NULL;
 }

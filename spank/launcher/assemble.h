@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assemble.h: the file systems and namespaces of one sandbox, in a copy of its zygote's template. */
+/*
+ * assemble.h: the file systems and namespaces of one sandbox, in a copy of its zygote's template: its root
+ * (writable.c), its accounts (accounts.c), and all else (assemble.c).
+ */
 #ifndef GOJAIL_ASSEMBLE_H
 #define GOJAIL_ASSEMBLE_H
 
@@ -42,5 +45,25 @@ int finish_assembly(const struct gojail_request *request, const struct gojail_tr
 
 /* Reports whether an open file lies on the job's own /tmp, /dev/shm or /dev/pts, as this process mounted them. */
 bool is_own_mount(int fd);
+
+/*
+ * Mounts each GOJAIL_MOUNT_ACCOUNT of the request that the template has in GOJAIL_ACCOUNTS over the jail's own; run is
+ * the sandbox's /run. Leaves those that are mounted already: the kernel has dropped a mount only where somebody renamed
+ * another file over its mount point, on the jail's storage. Returns 0, or -1 with a fault.
+ */
+int mount_accounts(int run, const struct gojail_request *request, struct fault *fault);
+
+/*
+ * Makes the sandbox's root if it is not the template's: a tree of the request, or an overlay of the template's root
+ * with the changes of the job. Returns 0, or -1 with a fault.
+ */
+int mount_root(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
+
+/* Returns the first mount of the request with a flag GOJAIL_MOUNT_..., or NULL. */
+const struct gojail_mount *request_find_mount(const struct gojail_request *request, uint32_t how);
+
+/* Returns the first tree of the request with a flag GOJAIL_TREE_..., or NULL. */
+const struct gojail_tree *request_find_tree(const struct gojail_request *request, const struct gojail_tree *trees,
+					    uint32_t flag);
 
 #endif

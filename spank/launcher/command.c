@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/command.h"
-
-#include "common/capabilities.h"
+/* command.c: a command of root's in the sandbox of a job, with no more rights than the job's tasks have. */
 #include "common/confine.h"
-#include "common/enter.h"
-#include "common/execution.h"
 #include "common/fd.h"
-#include "common/jail_environment.h"
-#include "common/login_environment.h"
+#include "common/inside.h"
 #include "common/path.h"
 #include "common/record.h"
 #include "common/sandbox.h"
 #include "common/storage.h"
 #include "common/syscalls.h"
+#include "common/variables.h"
 #include "launcher/library.h"
 #include "launcher/sockets.h"
 #include "launcher/userns.h"
+#include "launcher/verbs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,13 +5,11 @@
 #include "common/fd.h"
 #include "common/path.h"
 #include "common/record.h"
-#include "common/scm.h"
 #include "common/syscalls.h"
 #include "launcher/assemble.h"
 #include "launcher/descriptors.h"
 #include "launcher/first_pid.h"
 #include "launcher/job_stage.h"
-#include "launcher/request.h"
 #include "launcher/userns.h"
 #include "launcher/watch.h"
 

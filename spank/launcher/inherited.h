@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inherited.h: the attributes of a process that are its parent's, whoever that is. */
+/* inherited.h: what the launcher does to its own process before its verb: it drops what its starter left, and protects
+ * its file. */
 #ifndef GOJAIL_INHERITED_H
 #define GOJAIL_INHERITED_H
 
@@ -12,5 +13,15 @@
  * starter's.
  */
 int inherited_reset(struct fault *fault);
+
+/*
+ * Executes the launcher again from a read-only mount of its file, with the same arguments and libdir=DIRECTORY after
+ * the verb: the path does not tell the directory any more. Returns 0 in the process that runs from such a mount, or -1
+ * with a fault.
+ *
+ * What root runs in a jail may be a link to /proc/self/exe, and so the launcher, loaded with the libraries of the jail:
+ * root there could write into the node's file as soon as nobody runs it.
+ */
+int own_file_protect(char **argv, const char *directory, struct fault *fault);
 
 #endif

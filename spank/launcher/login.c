@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/login.h"
-
-#include "common/clean.h"
+/*
+ * login.c: the sandbox of a user's sessions on a login node: STATE/jobs/login-UID, which is otherwise like a job's. No
+ * end of a job removes it: a process that watches it does.
+ */
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/launch.h"
 #include "common/lock.h"
 #include "common/record.h"
 #include "common/sandbox.h"
+#include "launcher/verbs.h"
 
 #include <dirent.h>
 #include <errno.h>

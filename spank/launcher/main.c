@@ -9,7 +9,6 @@
 #include "common/syscalls.h"
 #include "launcher/inherited.h"
 #include "launcher/library.h"
-#include "launcher/own_file.h"
 #include "launcher/verbs.h"
 
 #include <errno.h>

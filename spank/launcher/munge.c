@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/munge.h"
-
+/* munge.c: munge's socket in sandboxes that have outlived munged, or slurmd's in its place, which creates a new one
+ * likewise. */
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/job.h"
@@ -8,6 +8,7 @@
 #include "common/record.h"
 #include "common/storage.h"
 #include "launcher/child.h"
+#include "launcher/verbs.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/own_file.h"
-
+/* own_file.c: keeps the launcher's own file from what it executes in a jail. */
 #include "common/fd.h"
 #include "common/syscalls.h"
+#include "launcher/inherited.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/range.h"
+/* range.c: --jail-root=range, which gives the job a range of ids of its user's own (/etc/subuid). */
 
 #include "common/fd.h"
 #include "common/job.h"

@@ -4,7 +4,6 @@
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/path.h"
-#include "common/scm.h"
 #include "launcher/child.h"
 #include "launcher/descriptors.h"
 #include "launcher/mountinfo.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/sandbox_storage.h"
-
+/* sandbox_storage.c: the storage of a sandbox that no zygote asks, since its template was replaced. */
 #include "common/fd.h"
 #include "common/lock.h"
 #include "common/record.h"
@@ -10,6 +9,7 @@
 #include "launcher/origin.h"
 #include "launcher/probing.h"
 #include "launcher/remote.h"
+#include "launcher/verbs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/template.h"
-
+/* template.c: a jail and its stage, assembled once for all jobs of the node. */
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/lock.h"
+#include "common/node.h"
 #include "common/record.h"
-#include "common/slurmd.h"
 #include "common/syscalls.h"
 #include "launcher/descriptors.h"
 #include "launcher/library.h"
@@ -14,6 +13,7 @@
 #include "launcher/probing.h"
 #include "launcher/remote.h"
 #include "launcher/remount.h"
+#include "launcher/verbs.h"
 #include "launcher/watch.h"
 #include "launcher/zygote.h"
 

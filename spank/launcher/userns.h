@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* userns.h: the user namespace of --jail-root. */
+/* userns.h: the user namespaces of --jail-root, which for range have ids of its user's own (/etc/subuid). */
 #ifndef GOJAIL_USERNS_H
 #define GOJAIL_USERNS_H
 
 #include "common/fault.h"
+#include "common/job.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -21,5 +22,14 @@ struct idmap {
  */
 int make_userns(int proc, uid_t owner, const struct idmap *users, const struct idmap *groups, bool setgroups,
 		struct fault *fault);
+
+/*
+ * Adds the jail's root and the user's data, with their ids mapped, and the user namespace for the tasks. Maps the batch
+ * script that is among the trees. Returns 0, or -1 with a fault.
+ */
+int range_add_trees(const struct sandbox_spec *spec, struct gojail_tree *trees, uint32_t *count, struct fault *fault);
+
+/* Maps the ids of the tree of the batch script, for a sandbox that is there; does nothing without --jail-root=range. */
+int range_map_script(const struct sandbox_spec *spec, int tree, struct fault *fault);
 
 #endif

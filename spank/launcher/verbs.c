@@ -5,14 +5,8 @@
 #include "common/job.h"
 #include "common/record.h"
 #include "common/syscalls.h"
-#include "launcher/command.h"
-#include "launcher/ended.h"
 #include "launcher/library.h"
-#include "launcher/login.h"
-#include "launcher/munge.h"
-#include "launcher/range.h"
-#include "launcher/sandbox_storage.h"
-#include "launcher/template.h"
+#include "launcher/userns.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/writable.h"
-
+/* writable.c: the root of a sandbox, which may have the job's own changes. */
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/syscalls.h"
+#include "launcher/assemble.h"
 #include "launcher/remount.h"
-#include "launcher/request.h"
 
 #include <errno.h>
 #include <fcntl.h>

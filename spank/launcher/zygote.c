@@ -4,7 +4,6 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
-#include "common/scm.h"
 #include "common/syscalls.h"
 #include "launcher/descriptors.h"
 #include "launcher/first_pid.h"

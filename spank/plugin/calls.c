@@ -2,12 +2,10 @@
 #include "plugin/calls.h"
 
 #include "common/node.h"
-#include "common/slurmd.h"
 #include "plugin/epilog.h"
 #include "plugin/options.h"
 #include "plugin/release.h"
 #include "plugin/step.h"
-#include "plugin/tasks.h"
 
 bool is_client(void) { return spank_context() == S_CTX_LOCAL || spank_context() == S_CTX_ALLOCATOR; }
 

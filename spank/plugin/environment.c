@@ -2,9 +2,8 @@
 #include "plugin/environment.h"
 
 #include "common/fd.h"
-#include "common/jail_environment.h"
-#include "common/login_environment.h"
 #include "common/path.h"
+#include "common/variables.h"
 
 #include <errno.h>
 #include <pwd.h>

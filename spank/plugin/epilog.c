@@ -2,7 +2,6 @@
 #include "plugin/epilog.h"
 
 #include "common/allocation.h"
-#include "common/clean.h"
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/launch.h"

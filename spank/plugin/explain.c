@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/explain.h"
-
+/* explain.c: says what Slurm's own errors about a step's files and working directory mean in a jail. */
+#include "common/fault.h"
 #include "common/fd.h"
 #include "common/path.h"
-#include "common/printable.h"
 #include "plugin/release.h"
+#include "plugin/step.h"
 
 #include <errno.h>
 #include <limits.h>

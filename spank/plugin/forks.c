@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/forks.h"
 
-#include "common/enter.h"
 #include "common/fd.h"
+#include "common/inside.h"
 #include "common/syscalls.h"
 
 #include <errno.h>

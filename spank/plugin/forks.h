@@ -7,8 +7,9 @@
  *
  *   before fork(2), in the thread that forks the tasks
  *     1. the Landlock domain of the step is entered, once, and for good: what is forked from now on is in it
- *     2. the PID namespace of the job is entered, for the child. Last: until 3 the thread can make no thread (clone(2),
- * EINVAL), which Slurm does as soon as a fork fails after it, in the parent
+ *     2. the PID namespace of the job is entered, for the child. Last: until 3 the thread cannot create a thread
+ *        (clone(2), EINVAL), which Slurm does as soon as a fork fails
+ *   after it, in the parent
  *     3. slurmstepd's own PID namespace is entered again
  *   after it, in the child, whichever thread has forked it
  *     4. nothing of this is for what the child forks itself

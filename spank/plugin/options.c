@@ -18,7 +18,7 @@
  */
 #include "plugin/options.h"
 
-#include "common/printable.h"
+#include "common/fault.h"
 #include "plugin/program.h"
 
 #include <stdarg.h>

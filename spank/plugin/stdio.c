@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/stdio.h"
 
+#include "common/fault.h"
 #include "common/fd.h"
 #include "common/node.h"
 #include "common/path.h"
-#include "common/printable.h"
 #include "common/syscalls.h"
 #include "gojail.h"
 

@@ -3,9 +3,9 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
-#include "common/gpus.h"
 #include "common/job.h"
 #include "common/path.h"
+#include "common/share.h"
 #include "common/site.h"
 #include "common/storage.h"
 #include "common/zygote_client.h"

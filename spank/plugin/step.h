@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* step.h: one step: what it asked for, its sandbox, and its stage. */
+/* step.h: one step: what it asked for, its sandbox, its stage and its tasks, and what its user is told. */
 #ifndef GOJAIL_STEP_H
 #define GOJAIL_STEP_H
 
@@ -9,10 +9,9 @@
 #include "common/sandbox.h"
 #include "common/share.h"
 #include "plugin/cgroups.h"
-#include "plugin/pmix.h"
 #include "plugin/program.h"
 #include "plugin/stage_window.h"
-#include "plugin/x11.h"
+#include "plugin/tmp_files.h"
 
 #include <slurm/spank.h>
 #include <stdbool.h>
@@ -64,5 +63,48 @@ void step_count(const struct step *step);
 
 /* Finds or builds the sandbox that the step asks for and enters the stage; what fails is a fault of the step's. */
 void step_prepare(struct step *step, spank_t sp);
+
+/*
+ * In user_init, with the user's effective uid: shows in the jail what is known only now, leaves the stage, and puts
+ * what is forked from now on into the sandbox. What fails is a fault of the step's.
+ */
+void tasks_prepare(struct step *step, spank_t sp);
+
+/* In the task, as root: enters the jail and gives up what a task gives up. */
+void task_enter(struct step *step);
+
+/* In the task, as the user, with the descriptors of the task: what task_enter could not do. */
+void task_finish(struct step *step, spank_t sp);
+
+/* In task_post_fork, for each task; all are forked before the first call. Returns 0, or -1 with a fault that is to end
+ * the step. */
+int tasks_forked(struct step *step, spank_t sp);
+
+/* In task_exit, for each task. */
+void tasks_ended(struct step *step);
+
+/* In exit: closes what is still open. */
+void tasks_end(struct step *step);
+
+/*
+ * Tells the user that the jail lacks the directory in which the step was started, if Slurm went to /tmp: in
+ * user_init, before the stage is left.
+ */
+void explain_directory(const struct step *step, spank_t sp);
+
+/*
+ * Tells the user a line that the step's own files do not show, by a message to the job (slurm_notify_job): the srun or
+ * salloc that has the allocation prints it, or it comes to the stderr of the batch script. For the batch step itself
+ * the line becomes the job's AdminComment. As root, outside the stage; slurmctld may take seconds to answer. Not in
+ * user_init: from 23.02 on slurmstepd holds a lock there that each message needs, and ends at an attempt
+ * (auth_setuid_lock in Slurm's auth.c).
+ */
+void explain_to_user(const struct step *step, const char *text);
+
+/*
+ * Writes into slurmd's log, and tells the user, where Slurm looked for a file that it could not open: the user's files
+ * are not open then.
+ */
+void explain_files(const struct step *step);
 
 #endif

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/tasks.h"
-
-#include "common/enter.h"
+/* tasks.c: the tasks of a step that step_prepare has made ready, from the stage to the end of the last of them. */
 #include "common/fd.h"
+#include "common/inside.h"
 #include "common/path.h"
-#include "common/reopen.h"
 #include "common/syscalls.h"
-#include "plugin/explain.h"
 #include "plugin/forks.h"
 #include "plugin/release.h"
 #include "plugin/stdio.h"
+#include "plugin/step.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prolog/allocated.h"
-
 #include "common/allocation.h"
 #include "common/clock.h"
-#include "common/earlier.h"
+#include "common/launch.h"
 #include "common/sandbox.h"
+#include "prolog/prolog.h"
 
 #include <stdbool.h>
 #include <stdint.h>

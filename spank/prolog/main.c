@@ -9,8 +9,8 @@
  * for each job, before it starts the job's first slurmstepd: it is written in C and reads two files, to delay the job
  * little.
  *
- * It removes what an earlier job of the same number left (earlier.h), and writes down what the job asked for
- * (allocation.h): the job's user may come by ssh before any step.
+ * It removes what an earlier job of the same number left (earlier_end in launch.h), and writes down what the job asked
+ * for (allocation.h): the job's user may come by ssh before any step.
  *
  * The variables that begin with SPANK_ are the user's words; the others slurmd sets after these (_build_env in
  * prep_script_slurmd.c).
@@ -19,9 +19,7 @@
  * slurm.conf names the newest number that all nodes should have.
  */
 #include "gojail.h"
-#include "prolog/allocated.h"
-#include "prolog/plugstack.h"
-#include "prolog/slurmconf.h"
+#include "prolog/prolog.h"
 
 #include <errno.h>
 #include <stdarg.h>

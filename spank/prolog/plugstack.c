@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prolog/plugstack.h"
+/* plugstack.c: reads plugstack.conf in the same way as slurmstepd (_spank_stack_load in spank.c), to find gojail's
+ * plugin. */
+#include "prolog/prolog.h"
 
 #include <errno.h>
 #include <glob.h>

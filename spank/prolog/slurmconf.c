@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prolog/slurmconf.h"
-
+/* slurmconf.c: finds the plugstack.conf that a slurm.conf names. */
 #include "gojail.h"
+#include "prolog/prolog.h"
 
 #include <ctype.h>
 #include <errno.h>

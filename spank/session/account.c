@@ -2,8 +2,8 @@
 #include "session/account.h"
 
 #include "common/fd.h"
-#include "common/login_environment.h"
 #include "common/syscalls.h"
+#include "common/variables.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "session/adoption.h"
-
+/* adoption.c: finds the job in whose cgroup a session is. */
 #include "common/fd.h"
+#include "session/jobs.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -3,7 +3,6 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
-#include "common/scm.h"
 #include "gojail.h"
 
 #include <errno.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/caller.h"
 
-#include "common/capabilities.h"
-#include "common/signals.h"
+#include "common/confine.h"
 #include "common/syscalls.h"
 
 #include <errno.h>

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "session/login.h"
-
+/*
+ * login.c: the sandbox of a user's sessions on a login node: one for all of them. gojail-launcher builds it, in a
+ * cgroup of its own and under the locks that building takes, and ends it a while after the last session
+ * (launcher/login.c).
+ */
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/job.h"
 #include "common/lock.h"
+#include "session/jobs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -13,12 +13,16 @@
  *                        account_read      a child that is the user for good asks the node's name service
  *                        jobs_choose       by the real uid, and SLURM_JOB_ID and SLURM_JAIL among that user's own jobs
  *                        jobs_open         the namespaces of the holder
- *                        login_open        on a login node instead of these two; gojail-launcher builds the sandbox of
- * the first session storage_await_job   whether the storage of the sandbox answers fork              into the job's PID
- * namespace the child, root    enter_sandbox     enter all other namespaces confine           drop what a task drops;
- * the capabilities go with the uid caller_become     the user for good the child, user    agent_offer       a socket in
- * the job's /tmp for a forwarded ssh-agent shell_execute     the first file of the jail that is executed the parent,
- * user   wait_for_end      wait for the child, on the node
+ *                        login_open        instead of these two on a login node; the first session has gojail-launcher
+ *                                          build the sandbox
+ *                        storage_await_job whether the storage of the sandbox answers
+ *                        fork              into the job's PID namespace
+ *   the child, root      enter_sandbox     enter all other namespaces
+ *                        confine           drop what a task drops; the capabilities go with the uid
+ *                        caller_become     the user for good
+ *   the child, user      agent_offer       a socket in the job's /tmp for a forwarded ssh-agent
+ *                        shell_execute     the first file of the jail that is executed
+ *   the parent, user     wait_for_end      wait for the child, on the node
  *
  * The program is set-user-ID and does not have file capabilities: CAP_SYS_ADMIN, which setns(2) requires, is as much as
  * root; the user cannot signal a process whose real and effective uid are root's (kill(2)); the state directory and the
@@ -30,22 +34,17 @@
  */
 #include "common/clock.h"
 #include "common/confine.h"
-#include "common/enter.h"
-#include "common/execution.h"
 #include "common/fd.h"
+#include "common/inside.h"
 #include "common/path.h"
-#include "common/reopen.h"
 #include "common/storage.h"
 #include "common/syscalls.h"
 #include "session/account.h"
 #include "session/agent.h"
-#include "session/allocated.h"
 #include "session/caller.h"
 #include "session/jobs.h"
-#include "session/login.h"
 #include "session/place.h"
 #include "session/shell.h"
-#include "session/starter.h"
 #include "session/wait.h"
 
 #include <errno.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/shell.h"
 
-#include "common/jail_environment.h"
-#include "common/login_environment.h"
+#include "common/variables.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -21,10 +21,10 @@ func TestJobStageHasOwnMounts(t *testing.T) {
 	}
 	program := filepath.Join(t.TempDir(), "job_stage")
 	args := []string{"-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Werror", "-I../../spank", "-I../../include", "-o", program, "testdata/job_stage.c"}
-	for _, name := range []string{"assemble", "job_stage", "remount", "request", "writable", "accounts", "mountinfo"} {
+	for _, name := range []string{"assemble", "job_stage", "remount", "writable", "accounts", "mountinfo"} {
 		args = append(args, "../../spank/launcher/"+name+".c")
 	}
-	for _, name := range []string{"path", "fault", "printable"} {
+	for _, name := range []string{"path", "fd", "fault", "printable"} {
 		args = append(args, "../../spank/common/"+name+".c")
 	}
 	out, err := exec.Command("gcc", args...).CombinedOutput()

@@ -21,7 +21,7 @@ func buildPrinter(t *testing.T) func(texts []string) []string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "printable")
 	out, err := exec.Command("gcc", "-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
-		"-I../../spank", "-o", program, "testdata/printable.c", "../../spank/common/printable.c").CombinedOutput()
+		"-I../../spank", "-I../../include", "-o", program, "testdata/printable.c", "../../spank/common/printable.c").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return func(texts []string) []string {
 		cmd := exec.Command(program)

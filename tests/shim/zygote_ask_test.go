@@ -16,7 +16,7 @@ import (
 func TestZygoteAsk(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "zygote_ask")
 	args := []string{"-D_GNU_SOURCE", `-DGOJAIL_RELEASE="0"`, "-g", "-Wall", "-Wextra", "-Werror", "-I../../spank", "-I../../include", "-o", program, "testdata/zygote_ask.c"}
-	for _, part := range []string{"zygote_client", "launch", "record", "scm", "fault", "printable"} {
+	for _, part := range []string{"zygote_client", "launch", "record", "fd", "fault", "printable"} {
 		args = append(args, "../../spank/common/"+part+".c")
 	}
 	out, err := exec.Command("gcc", args...).CombinedOutput()

@@ -17,7 +17,7 @@
 #include "common/job.h"
 #include "common/site.h"
 #include "common/zygote_client.h"
-#include "common/enter.h"
+#include "common/inside.h"
 #include "plugin/stage_window.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 //
 // Makes the texts of standard input, each with a NUL at its end, printable.
 
-#include "common/printable.h"
+#include "common/fault.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/reopen.h"
+#include "common/inside.h"
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/path.h"
 
@@ -8,10 +9,57 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+int enter_sandbox(const struct sandbox *sandbox, struct fault *fault)
+{
+	if ((sandbox->net >= 0 && setns(sandbox->net, CLONE_NEWNET) < 0) ||
+	    (sandbox->ipc >= 0 && setns(sandbox->ipc, CLONE_NEWIPC) < 0) ||
+	    (sandbox->uts >= 0 && setns(sandbox->uts, CLONE_NEWUTS) < 0))
+		return fault_set(fault, "cannot enter the job's namespaces: %s", strerror(errno));
+	/* A task is alone after its fork: nothing is shared, and setns sets root and cwd. */
+	if (setns(sandbox->mnt, CLONE_NEWNS) < 0)
+		return fault_set(fault, "cannot enter the jail: %s", strerror(errno));
+	return 0;
+}
+
+int enter_as_root(const struct sandbox *sandbox, struct fault *fault)
+{
+	if (sandbox->user < 0)
+		return 0;
+	/* With range, root is another id than the user's; the user has all capabilities there as the owner of the
+	 * namespace. */
+	if (setns(sandbox->user, CLONE_NEWUSER) == 0 && setresgid(0, 0, 0) == 0 && setresuid(0, 0, 0) == 0)
+		return 0;
+	return fault_set(fault, "cannot become root in the job's user namespace: %s", strerror(errno));
+}
+
+bool is_in_pid_namespace(const struct sandbox *sandbox)
+{
+	struct stat own, wanted;
+
+	return sandbox->pid < 0 || (stat("/proc/self/ns/pid", &own) == 0 && fstat(sandbox->pid, &wanted) == 0 &&
+				    is_same_file(&own, &wanted));
+}
+
+int execution_await(int report, pid_t child, int64_t until, const char *late, struct fault *fault)
+{
+	char text[GOJAIL_TEXT_MAX];
+	ssize_t length;
+
+	if (!clock_await(report, until)) {
+		kill(child, SIGKILL);
+		return fault_set(fault, "%s", late);
+	}
+	length = read(report, text, sizeof(text) - 1);
+	return length == 0 ? 0 : fault_set(fault, "%.*s", (int)(length > 0 ? length : 0), text);
+}
 
 /* Reports whether a file is a terminal of the job's own, whose /dev/pts no other job has. One of the node's would be
  * opened to other users. */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jail_environment.h: what a jail adds to the environment of the programs in it, as CDI files ask. */
-#ifndef GOJAIL_JAIL_ENVIRONMENT_H
-#define GOJAIL_JAIL_ENVIRONMENT_H
+/* variables.h: the environment of programs in a jail: the variables of a login, and those that CDI files add. */
+#ifndef GOJAIL_VARIABLES_H
+#define GOJAIL_VARIABLES_H
 
 #include "common/fault.h"
 #include "common/site.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* An environment that is not always the process's own. */
 struct environment {
@@ -26,5 +28,20 @@ extern const struct environment own_environment;
 /* Adds the lines env and prepend of the site file, which must still be open. PATH is that of a login where there is
  * none. Returns 0, or -1 with a fault. */
 int jail_environment_add(const struct environment *environment, const struct jail *jail, struct fault *fault);
+
+/* The account of a login, from which PATH, HOME, USER, LOGNAME and SHELL follow. */
+struct login {
+	uid_t uid; /* of the login's processes, in their user namespace; root has the directories sbin in PATH */
+	const char *name, *home, *shell; /* NULL: not known, and not set */
+};
+
+/* Sets the variables, beside those that the environment has, or those of them that it lacks. Returns 0 or -1. */
+int login_environment_set(const struct environment *environment, const struct login *login, bool missing_only);
+
+/* Returns an account's shell or, if that is gojail-session or none, the one that gojail.toml names. */
+const char *login_shell(const char *shell, const struct session_rules *rules);
+
+/* Returns an account's home directory, or "/" if it has none. */
+const char *login_home(const char *home);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/scm.h"
+#include "common/fd.h"
 
 #include <string.h>
 #include <sys/socket.h>
