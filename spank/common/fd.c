@@ -1,8 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/fd.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+
+ssize_t read_file(int dir, const char *path, char *text, size_t size)
+{
+	scoped_fd fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	return read_string(fd, text, size);
+}
+
+DIR *list_directory(int fd)
+{
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir)
+		close_fd(&fd);
+	return dir;
+}
 
 union control {
 	char bytes[CMSG_SPACE(sizeof(int))];

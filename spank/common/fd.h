@@ -3,6 +3,7 @@
 #ifndef GOJAIL_FD_H
 #define GOJAIL_FD_H
 
+#include <dirent.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -22,6 +23,13 @@ static inline ssize_t read_string(int fd, char *text, size_t size)
 	return got;
 }
 
+/* The same of dir/path, which is not followed if it is a symbolic link. */
+ssize_t read_file(int dir, const char *path, char *text, size_t size);
+
+/* Begins to list an open directory, and takes its descriptor over, in any case. Returns NULL with errno, also for -1.
+ */
+DIR *list_directory(int fd);
+
 /* Writes what nothing depends on: a failure does not matter. */
 static inline void write_ignored(int fd, const void *data, size_t size)
 {
@@ -29,8 +37,17 @@ static inline void write_ignored(int fd, const void *data, size_t size)
 		return;
 }
 
-/* A descriptor that is closed where its variable goes out of scope. */
+/* A descriptor that is closed when its variable goes out of scope. */
 #define scoped_fd __attribute__((cleanup(close_fd))) int
+
+/* Returns the descriptor of such a variable, which then stays open. */
+static inline int take_fd(int *fd)
+{
+	int taken = *fd;
+
+	*fd = -1;
+	return taken;
+}
 
 /* Sends a byte over a socket, and with it the descriptor unless that is -1 (SCM_RIGHTS, unix(7)). Returns 0, or -1 with
  * errno. */

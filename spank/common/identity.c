@@ -91,17 +91,15 @@ static uint64_t hash_link(int root, const char *name)
 /* Returns a hash of the symbolic links of a directory, in whatever order it has them. */
 static uint64_t hash_links(int root)
 {
-	int copy = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), count = 0;
-	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	DIR *dir = list_directory(openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	uint64_t hash = 0;
+	int count = 0;
 
 	for (struct dirent *next; dir && count < ENTRIES_MAX && (next = readdir(dir)); count++)
 		if (next->d_type == DT_LNK || next->d_type == DT_UNKNOWN)
 			hash += hash_link(root, next->d_name);
 	if (dir)
 		closedir(dir);
-	else
-		close_fd(&copy);
 	return count < ENTRIES_MAX ? hash : 0;
 }
 

@@ -40,6 +40,13 @@ int enter_as_root(const struct sandbox *sandbox, struct fault *fault)
 	return fault_set(fault, "cannot become root in the job's user namespace: %s", strerror(errno));
 }
 
+const char *find_executable(const char *const *paths)
+{
+	while (*paths && access(*paths, X_OK) < 0)
+		paths++;
+	return *paths;
+}
+
 bool is_in_pid_namespace(const struct sandbox *sandbox)
 {
 	struct stat own, wanted;
@@ -72,7 +79,11 @@ static bool is_jobs_terminal(int root, const struct stat *st)
 	       st->st_dev == there.st_dev;
 }
 
-void reopen_permit(int root)
+/*
+ * Called as the user: opens the user's pipes, and terminals of the job's own, to all ids. No other user's process
+ * reaches them (ptrace(2)).
+ */
+static void permit_reopening(int root)
 {
 	struct stat st;
 
@@ -101,7 +112,12 @@ static void reopen_file(int root, int fd, const struct stat *st)
 		dup2(again, fd);
 }
 
-void reopen_files(int root)
+/*
+ * Called as root there: replaces files of the user's by the same ones at the same paths of the jail, where they are
+ * root's. What is written without O_APPEND, which Slurm sets (io_get_file_flags in its io.c), stays: processes would no
+ * longer share where the next one writes.
+ */
+static void reopen_files(int root)
 {
 	static const uid_t unmapped = 65534; /* kernel.overflowuid */
 	struct stat st;
@@ -109,4 +125,15 @@ void reopen_files(int root)
 	for (int fd = 0; fd < 3; fd++)
 		if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == unmapped)
 			reopen_file(root, fd, &st);
+}
+
+int enter_as_root_with_files(const struct sandbox *sandbox, const struct confine *confine, struct fault *fault)
+{
+	if (sandbox->user < 0)
+		return 0;
+	permit_reopening(sandbox->root);
+	if (enter_as_root(sandbox, fault) < 0)
+		return -1;
+	reopen_files(sandbox->root);
+	return confine_finish(confine, fault);
 }

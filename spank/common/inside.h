@@ -3,6 +3,7 @@
 #ifndef GOJAIL_INSIDE_H
 #define GOJAIL_INSIDE_H
 
+#include "common/confine.h"
 #include "common/fault.h"
 #include "common/sandbox.h"
 
@@ -13,8 +14,12 @@
 /* Moves the calling task into the sandbox, before it becomes the user. Returns 0, or -1 with a fault. */
 int enter_sandbox(const struct sandbox *sandbox, struct fault *fault);
 
-/* Makes the calling task, which is the user already, root in the sandbox. Returns 0, or -1 with a fault. */
+/* Makes the calling task, which is the user already, root in the sandbox, if that has a user namespace. Returns 0, or
+ * -1 with a fault. */
 int enter_as_root(const struct sandbox *sandbox, struct fault *fault);
+
+/* Returns the first path of a list that ends with NULL at which there is a program to execute, or NULL. */
+const char *find_executable(const char *const *paths);
 
 /* Reports whether the calling task is in the PID namespace of the sandbox, if that has one. */
 bool is_in_pid_namespace(const struct sandbox *sandbox);
@@ -26,20 +31,11 @@ bool is_in_pid_namespace(const struct sandbox *sandbox);
 int execution_await(int report, pid_t child, int64_t until, const char *late, struct fault *fault);
 
 /*
- * reopen_permit and reopen_files let root of a user namespace open its stdin, stdout and stderr again by name, such as
- * /dev/stdout: with --jail-root=range the user, who owns them, is nobody there. root is the jail's. A file that cannot
- * be opened again can still be used by its descriptor.
+ * The same for a process whose stdin, stdout and stderr the user has opened, after confine_begin: gives up the rest of
+ * what a task gives up, and lets root there open these files again by name, such as /dev/stdout. With
+ * --jail-root=range the user, who owns them, is nobody there. A file that cannot be opened again can still be used by
+ * its descriptor.
  */
-
-/* Called as the user: opens the user's pipes, and terminals of the job's own, to all ids. No other user's process
- * reaches them (ptrace(2)). */
-void reopen_permit(int root);
-
-/*
- * Called as root there: replaces files of the user's by the same ones at the same paths of the jail, where they are
- * root's. What is written without O_APPEND, which Slurm sets (io_get_file_flags in its io.c), stays: processes would no
- * longer share where the next one writes.
- */
-void reopen_files(int root);
+int enter_as_root_with_files(const struct sandbox *sandbox, const struct confine *confine, struct fault *fault);
 
 #endif

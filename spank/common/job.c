@@ -107,7 +107,7 @@ static int write_beside(const struct node *node, const struct jail *jail, const 
  */
 static int count_sandboxes(int job, struct fault *fault)
 {
-	DIR *dir = fdopendir(openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	DIR *dir = list_directory(openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	struct record holder;
 	bool foreign = false;
 	int count = 0;

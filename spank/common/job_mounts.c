@@ -74,17 +74,14 @@ static int open_munge_tree(const struct jail *jail)
  */
 static int find_sibling(int job, const char *jail, struct record *sibling)
 {
-	int copy = openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), found = -1;
-	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	DIR *dir = list_directory(openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	int found = -1;
 
-	if (!dir) {
-		close_fd(&copy);
-		return -1;
-	}
-	for (const char *name; found < 0 && (name = job_next_sandbox(dir));)
+	for (const char *name; dir && found < 0 && (name = job_next_sandbox(dir));)
 		if (sandbox_is_of_jail(name, jail) && record_find(job, name, sibling) == 0)
 			found = 0;
-	closedir(dir);
+	if (dir)
+		closedir(dir);
 	return found;
 }
 

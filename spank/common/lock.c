@@ -29,7 +29,6 @@ bool lock_is_held(int dir, const char *name, int operation)
 int lock_until(int dir, const char *name, int64_t until, const char *what, struct fault *fault)
 {
 	scoped_fd fd = openat(dir, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int locked;
 
 	if (fd < 0)
 		return fault_set(fault,
@@ -38,7 +37,5 @@ int lock_until(int dir, const char *name, int64_t until, const char *what, struc
 				 what, strerror(errno));
 	if (lock_wait(fd, LOCK_EX, 1, until) < 0)
 		return fault_set(fault, "%s is still being prepared by another process", what);
-	locked = fd;
-	fd = -1;
-	return locked;
+	return take_fd(&fd);
 }

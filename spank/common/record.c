@@ -4,6 +4,7 @@
 #include "common/fd.h"
 #include "common/syscalls.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,12 +23,9 @@
 static uint64_t parse_start_time(int proc, const char *path)
 {
 	char text[1024], *field;
-	ssize_t got;
 
-	scoped_fd fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || (got = read(fd, text, sizeof(text) - 1)) <= 0)
+	if (read_file(proc, path, text, sizeof(text)) <= 0)
 		return 0;
-	text[got] = '\0';
 	/* The name in field 2 may hold blanks and brackets: count from its end. */
 	field = strrchr(text, ')');
 	if (!field || field[1] != ' ' || field[2] == 'Z' || field[2] == 'X')
@@ -37,7 +35,7 @@ static uint64_t parse_start_time(int proc, const char *path)
 	return field ? strtoull(field + 1, NULL, 10) : 0;
 }
 
-static bool has_ended(int pidfd)
+bool pidfd_has_ended(int pidfd)
 {
 	struct pollfd gone = {.fd = pidfd, .events = POLLIN};
 
@@ -67,7 +65,7 @@ static int open_pidfd_of(const struct record *record, int fd)
 		      ((fd >= 0 && has_record(record->pid, fd)) || read_start_time(record->pid) == record->start);
 
 	/* The number was the process's when it was opened if it is so later. */
-	if (!is_its || has_ended(process))
+	if (!is_its || pidfd_has_ended(process))
 		close_fd(&process);
 	return process;
 }
@@ -160,6 +158,24 @@ int record_open_proc(const struct record *record)
 	return process;
 }
 
+int find_process(bool (*is_wanted)(int process, void *wanted), void *wanted)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	int process = -1;
+
+	while (proc && process < 0 && (entry = readdir(proc))) {
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+			continue;
+		process = openat(dirfd(proc), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (process >= 0 && !is_wanted(process, wanted))
+			close_fd(&process);
+	}
+	if (proc)
+		closedir(proc);
+	return process;
+}
+
 bool record_has_process(const struct record *record)
 {
 	scoped_fd process = record_open_proc(record);
@@ -174,8 +190,7 @@ bool record_is_of_root(int process)
 	static const char root[] = "\nUid:\t0\t0\t0\t0\n";
 	char text[2048];
 
-	scoped_fd status = openat(process, "status", O_RDONLY | O_CLOEXEC);
-	return read_string(status, text, sizeof(text)) > 0 && strstr(text, root);
+	return read_file(process, "status", text, sizeof(text)) > 0 && strstr(text, root);
 }
 
 int open_namespace(int process, const char *kind)
@@ -196,7 +211,7 @@ int record_get_fd(const struct record *record, int pidfd, int number)
 	/* Root may not do that, either, where kernel.yama.ptrace_scope is 3 (the kernel's admin-guide/LSM/Yama.rst). */
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)record->pid, number);
 	taken = open(path, O_CLOEXEC | (number == GOJAIL_ROOT_FD ? O_PATH : O_RDONLY));
-	if (taken >= 0 && has_ended(pidfd)) {
+	if (taken >= 0 && pidfd_has_ended(pidfd)) {
 		close_fd(&taken);
 		errno = ESRCH;
 	}

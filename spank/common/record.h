@@ -45,6 +45,15 @@ int record_open_pidfd(const struct record *record);
  * ESRCH if it has ended. */
 int record_open_proc(const struct record *record);
 
+/*
+ * Searches the node for a process of which is_wanted reports true, given its /proc directory and wanted. Returns that
+ * directory, or -1.
+ */
+int find_process(bool (*is_wanted)(int process, void *wanted), void *wanted);
+
+/* Reports whether the process of a pidfd has ended. */
+bool pidfd_has_ended(int pidfd);
+
 /* Reports whether the process of a record lives. */
 bool record_has_process(const struct record *record);
 

@@ -194,11 +194,17 @@ const char *job_next_sandbox(DIR *dir)
 	return NULL;
 }
 
-size_t sandbox_measure_jail(const char *name) { return strcspn(name, "+"); }
+/* Returns the length of the jail's name in a sandbox's. */
+static size_t measure_jail(const char *name) { return strcspn(name, "+"); }
+
+void sandbox_write_jail(const char *name, char *jail, size_t size)
+{
+	snprintf(jail, size, "%.*s", (int)measure_jail(name), name);
+}
 
 bool sandbox_is_of_jail(const char *name, const char *jail)
 {
-	return !jail || (strlen(jail) == sandbox_measure_jail(name) && strncmp(name, jail, strlen(jail)) == 0);
+	return !jail || (strlen(jail) == measure_jail(name) && strncmp(name, jail, strlen(jail)) == 0);
 }
 
 bool job_is_run(const char *job) { return strncmp(job, "run-", 4) == 0; }
@@ -211,23 +217,13 @@ int job_open(const struct node *node, const char *job)
 	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
 
-DIR *job_open_list(const struct node *node, const char *job)
-{
-	int fd = job_open(node, job);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!dir)
-		close_fd(&fd);
-	return dir;
-}
+DIR *job_open_list(const struct node *node, const char *job) { return list_directory(job_open(node, job)); }
 
 /* Reads who is noted as the owner of the job's directory, "" if nobody is. Reports whether it is this user. */
 static bool read_owner(int job, uid_t uid, char *wanted, char *owner, size_t size)
 {
-	scoped_fd fd = openat(job, GOJAIL_OWNER, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-
 	snprintf(wanted, size, "%u\n", (unsigned)uid);
-	read_string(fd, owner, size);
+	read_file(job, GOJAIL_OWNER, owner, size);
 	return strcmp(owner, wanted) == 0;
 }
 

@@ -141,8 +141,8 @@ DIR *job_open_list(const struct node *node, const char *job);
  * the user's words in them. */
 const char *job_next_sandbox(DIR *dir);
 
-/* Returns the length of the name of the jail that a sandbox of that name is of, see sandbox_name. */
-size_t sandbox_measure_jail(const char *name);
+/* Writes the name of the jail that a sandbox of that name is of, see sandbox_name. */
+void sandbox_write_jail(const char *name, char *jail, size_t size);
 
 /* Reports whether a sandbox of that name is of the jail; NULL: any. */
 bool sandbox_is_of_jail(const char *name, const char *jail);

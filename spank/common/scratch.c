@@ -115,9 +115,7 @@ static int open_scratch(const char *scratch)
 	errno = EPERM;
 	if (is_users(&st))
 		return -1;
-	int open = dir;
-	dir = -1;
-	return open;
+	return take_fd(&dir);
 }
 
 static int open_jobs_in(int dir) { return openat(dir, GOJAIL_JOBS, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW); }
@@ -146,9 +144,7 @@ static int open_jobs(const char *scratch, struct fault *fault)
 				 scratch, strerror(errno));
 	if (st.st_uid != 0 || (st.st_mode & 022))
 		return fault_set(fault, OTHERS_TEXT, scratch, "/" GOJAIL_JOBS);
-	int open = jobs;
-	jobs = -1;
-	return open;
+	return take_fd(&jobs);
 }
 
 /*

@@ -102,8 +102,7 @@ void site_read_summary(const struct node *node, char *field, size_t size)
 	const char *line;
 
 	snprintf(path, sizeof(path), "%s/" GOJAIL_SITE, node->state);
-	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	read_string(fd, text, sizeof(text));
+	read_file(AT_FDCWD, path, text, sizeof(text));
 	field[0] = '\0';
 	line = strstr(text, "\nsummary ");
 	if (line && line[strlen("\nsummary ")] != '-')

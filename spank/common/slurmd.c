@@ -9,7 +9,6 @@
 #include "common/path.h"
 #include "common/record.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -45,8 +44,7 @@ static int read_slurmd(const struct node *node, struct record *slurmd)
 	char path[GOJAIL_PATH_MAX + 16], text[128];
 
 	snprintf(path, sizeof(path), "%s/" GOJAIL_SLURMD, node->state);
-	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	read_string(fd, text, sizeof(text));
+	read_file(AT_FDCWD, path, text, sizeof(text));
 	return sscanf(text, "%*d %d %" SCNu64 " %16s", &slurmd->pid, &slurmd->start, slurmd->key) == 3 ? 0 : -1;
 }
 
@@ -54,7 +52,7 @@ static int read_slurmd(const struct node *node, struct record *slurmd)
  * Reports whether a process, given its /proc directory, is a slurmd of root's in that mount namespace. The number of a
  * namespace can be that of a job's after it: slurmstepd has another name.
  */
-static bool is_slurmd_in(int process, const char *key)
+static bool is_slurmd_in(int process, void *key)
 {
 	char own[GOJAIL_KEY_LEN + 1], name[32];
 	struct stat mounts;
@@ -64,38 +62,17 @@ static bool is_slurmd_in(int process, const char *key)
 	write_key(own, sizeof(own), &mounts);
 	if (strcmp(own, key))
 		return false;
-	scoped_fd comm = openat(process, "comm", O_RDONLY | O_CLOEXEC);
-	return read_string(comm, name, sizeof(name)) > 0 && strncmp(name, "slurmd", strlen("slurmd")) == 0 &&
+	return read_file(process, "comm", name, sizeof(name)) > 0 && strncmp(name, "slurmd", strlen("slurmd")) == 0 &&
 	       record_is_of_root(process);
 }
 
 /*
- * Searches a slurmd in the mount namespace of the recorded one, which has ended. It is another process if it went into
- * the background after it had loaded the plugin (up to 24.05), if it resumed after the one of a failed reconfiguration
- * had written the record, and if a second start did so and failed. Returns its /proc directory, or -1.
- */
-static int search_slurmd(const char *key)
-{
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
-	int process = -1;
-
-	while (proc && process < 0 && (entry = readdir(proc))) {
-		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
-			continue;
-		process = openat(dirfd(proc), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (process >= 0 && !is_slurmd_in(process, key))
-			close_fd(&process);
-	}
-	if (proc)
-		closedir(proc);
-	return process;
-}
-
-/*
  * Opens the /proc directory of slurmd. Returns -1 if that has ended, or is in another PID namespace than this process.
+ * If the recorded process has ended, slurmd is another one in its mount namespace: one that went into the background
+ * after it had loaded the plugin (up to 24.05), that resumed after the one of a failed reconfiguration had written the
+ * record, or that runs although a second start wrote the record and failed.
  */
-static int open_slurmd(const struct record *slurmd)
+static int open_slurmd(struct record *slurmd)
 {
 	char path[32];
 	int process;
@@ -105,7 +82,7 @@ static int open_slurmd(const struct record *slurmd)
 	/* The directory is slurmd's if the number is so later. */
 	if (process >= 0 && read_start_time(slurmd->pid) != slurmd->start)
 		close_fd(&process);
-	return process >= 0 ? process : search_slurmd(slurmd->key);
+	return process >= 0 ? process : find_process(is_slurmd_in, slurmd->key);
 }
 
 /*

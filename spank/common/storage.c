@@ -71,9 +71,7 @@ static bool leads_to_template(const struct node *node, const struct jail *jail)
 	char path[NOTE_PATH_MAX], made[IDENTITY_RECORD_MAX];
 
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JAILS "/%s/" GOJAIL_IDENTITY, node->state, jail->name);
-	scoped_fd file = open(path, O_RDONLY | O_CLOEXEC);
-
-	return read_string(file, made, sizeof(made)) > 0 && identity_is_recorded(jail->source, made);
+	return read_file(AT_FDCWD, path, made, sizeof(made)) > 0 && identity_is_recorded(jail->source, made);
 }
 
 /* Reports whether the template of the jail can be used without asking anybody. */

@@ -18,7 +18,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -70,15 +69,14 @@ static int make_root(struct sandbox *sandbox, int proc, const struct user *user,
  */
 static int enter_namespaces(const struct sandbox *sandbox, struct fault *fault)
 {
-	struct pollfd gone = {.fd = sandbox->holder, .events = POLLIN};
-
 	if (setns(sandbox->pid, CLONE_NEWPID) < 0)
 		return fault_set(fault, "cannot enter the job's PID namespace: %s", strerror(errno));
 	if (enter_sandbox(sandbox, fault) < 0)
 		return -1;
 	/* A fork into a namespace whose process 1 is gone fails. */
-	return poll(&gone, 1, 0) == 0 ? 0 :
-					fault_set(fault, "sandbox %s: its holder has ended", library_word("sandbox"));
+	return !pidfd_has_ended(sandbox->holder) ?
+		       0 :
+		       fault_set(fault, "sandbox %s: its holder has ended", library_word("sandbox"));
 }
 
 /* Returns the user's home directory, if the jail has it. */
@@ -94,13 +92,10 @@ static const char *find_home(void)
 /* Returns the best shell that the jail has. */
 static const char *find_shell(void)
 {
-	static const char *const better[] = {"/bin/bash", "/usr/bin/bash"};
-	struct stat st;
+	static const char *const better[] = {"/bin/bash", "/usr/bin/bash", NULL};
+	const char *shell = find_executable(better);
 
-	for (size_t i = 0; i < sizeof(better) / sizeof(better[0]); i++)
-		if (stat(better[i], &st) == 0)
-			return better[i];
-	return "/bin/sh";
+	return shell ? shell : "/bin/sh";
 }
 
 /* Replaces this process's environment by the command's, in the jail. Returns 0, or -1 with a fault. */

@@ -93,9 +93,8 @@ static int reset_audit(void)
 {
 	static const char unset[] = "4294967295";
 	char text[16];
-	scoped_fd fd = open("/proc/self/loginuid", O_RDONLY | O_CLOEXEC);
 
-	if (read_string(fd, text, sizeof(text)) > 0 && strcmp(text, unset))
+	if (read_file(AT_FDCWD, "/proc/self/loginuid", text, sizeof(text)) > 0 && strcmp(text, unset))
 		(void)write_own("loginuid", unset);
 	return 0;
 }
@@ -256,8 +255,7 @@ static int reset_attributes(void)
 static void find_own_cgroup(char path[PATH_MAX])
 {
 	char text[PATH_MAX / 2];
-	scoped_fd fd = open("/proc/1/cgroup", O_RDONLY | O_CLOEXEC);
-	char *begin = read_string(fd, text, sizeof(text)) > 0 ? strstr(text, "0::/") : NULL;
+	char *begin = read_file(AT_FDCWD, "/proc/1/cgroup", text, sizeof(text)) > 0 ? strstr(text, "0::/") : NULL;
 	char *end = begin ? strchr(begin, '\n') : NULL;
 
 	if (end) {

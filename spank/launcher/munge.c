@@ -54,7 +54,7 @@ static void refresh_recorded(const struct node *node, const struct site *site, c
 
 	if (sandbox_is_range(name))
 		return;
-	snprintf(of, sizeof(of), "%.*s", (int)sandbox_measure_jail(name), name);
+	sandbox_write_jail(name, of, sizeof(of));
 	if (site_find_jail(site, of, &root, &jail, &fault) < 0 ||
 	    !jail.munge.path[0]) /* it is not a jail any more, or has no Slurm */
 		return;

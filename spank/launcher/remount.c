@@ -287,7 +287,7 @@ static int copy_entry(int from, int to, const char *path, struct fault *fault)
 
 static int copy_directory(int from, int to, const char *path, struct fault *fault)
 {
-	DIR *dir = from < 0 || to < 0 ? NULL : fdopendir(dup(from));
+	DIR *dir = from < 0 || to < 0 ? NULL : list_directory(dup(from));
 	int result = dir ? 0 : -1;
 	char entry[256];
 

@@ -88,9 +88,7 @@ void note_job_cgroups(const struct node *node, const char *job, const struct sha
 /* Reads a number from a file; "" where there is none. */
 static void read_number(int dir, const char *path, char *text, size_t size)
 {
-	scoped_fd fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
-
-	read_string(fd, text, size);
+	read_file(dir, path, text, size);
 	text[strspn(text, "0123456789")] = '\0';
 }
 

@@ -18,9 +18,7 @@
 
 void read_words(int dir, const char *name, char *text, size_t size)
 {
-	scoped_fd fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-
-	read_string(fd, text, size);
+	read_file(dir, name, text, size);
 	while (text[0] && strchr(" \n", text[strlen(text) - 1]))
 		text[strlen(text) - 1] = '\0';
 	for (char *at = text; (at = strpbrk(at, " \n")); at++)
@@ -85,7 +83,7 @@ void summary_read(struct summary *summary, const struct node *node, const char *
 		snprintf(name, sizeof(name), ".%.*s." GOJAIL_VERSIONS, GOJAIL_NAME_MAX + 17, sandbox);
 		read_words(dirfd(dir), name, word, sizeof(word));
 		add_word(summary->versions, sizeof(summary->versions), word);
-		snprintf(word, sizeof(word), "%.*s", (int)sandbox_measure_jail(sandbox), sandbox);
+		sandbox_write_jail(sandbox, word, sizeof(word));
 		add_word(summary->jails, sizeof(summary->jails), word);
 	}
 	closedir(dir);

@@ -3,10 +3,10 @@
 
 #include "common/fd.h"
 #include "common/inside.h"
+#include "common/record.h"
 #include "common/syscalls.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <slurm/spank.h>
@@ -51,8 +51,6 @@ static int enter_pids(int namespace)
 
 static void before_fork(void)
 {
-	struct pollfd gone = {.fd = forks.holder, .events = POLLIN};
-
 	if ((forks.domain < 0 && !forks.tasks) || forks.thread != (pid_t)syscall(SYS_gettid))
 		return;
 	if (forks.domain >= 0)
@@ -60,7 +58,7 @@ static void before_fork(void)
 	if (!forks.tasks)
 		return;
 	/* A fork into a namespace whose process 1 is gone fails; the task is to report why. */
-	if (poll(&gone, 1, 0) != 0)
+	if (pidfd_has_ended(forks.holder))
 		fault_set(forks.latch, "the holder of the job's sandbox was killed; start the step again");
 	else if (enter_pids(forks.pids) < 0)
 		fault_set(forks.latch, "cannot enter the job's PID namespace: %s", strerror(errno));

@@ -380,16 +380,14 @@ static int check_number(int stage, int root, int fd, uid_t user, dev_t *pipes, s
 
 int stdio_check_own(int stage, int root, struct fault *fault)
 {
-	int fds = open_own_proc("fd"), result = 0;
-	DIR *dir = fds < 0 ? NULL : fdopendir(fds);
+	DIR *dir = list_directory(open_own_proc("fd"));
 	struct dirent *entry;
 	uid_t user = geteuid();
 	dev_t pipes = 0;
+	int result = 0;
 
-	if (!dir) {
-		close_fd(&fds);
+	if (!dir)
 		return fault_set(fault, "cannot check what slurmstepd has opened: %s", strerror(errno));
-	}
 	while (result == 0 && (entry = readdir(dir)))
 		if (atoi(entry->d_name) > 2)
 			result = check_number(stage, root, atoi(entry->d_name), user, &pipes, fault);

@@ -164,13 +164,8 @@ void task_finish(struct step *step, spank_t sp)
 		fault_set(&step->fault, NODE_UNASKED);
 	if (step_is_jailed(step))
 		stdio_check(step->stage_mounts, step->sandbox.root, &step->fault);
-	if (!step->fault.text[0] && step->sandbox.user >= 0) {
-		reopen_permit(step->sandbox.root);
-		if (enter_as_root(&step->sandbox, &step->fault) == 0) {
-			reopen_files(step->sandbox.root);
-			confine_finish(&step->confine, &step->fault);
-		}
-	}
+	if (!step->fault.text[0])
+		enter_as_root_with_files(&step->sandbox, &step->confine, &step->fault);
 	/* As the one who executes it: with --jail-root=range the user may not search the user's own directories in the
 	 * jail. */
 	if (step_is_jailed(step))

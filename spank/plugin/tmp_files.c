@@ -42,11 +42,9 @@ static void remove_tree(int parent, const char *name, int depth, int *entries)
 	if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || depth == 0)
 		return;
 	fd = (int)syscall(SYS_openat2, parent, name, &how, sizeof(how));
-	dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		close_fd(&fd);
+	dir = list_directory(fd);
+	if (!dir)
 		return;
-	}
 	while ((*entries)-- > 0 && (entry = readdir(dir)))
 		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && unlinkat(fd, entry->d_name, 0) < 0 &&
 		    errno == EISDIR)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* adoption.c: finds the job in whose cgroup a session is. */
 #include "common/fd.h"
+#include "common/record.h"
 #include "session/jobs.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,14 +12,6 @@
 #include <unistd.h>
 
 #define SLUID_LENGTH 14 /* 's' and 13 digits of Crockford's base 32 */
-
-/* Reads the beginning of a file of a process. Returns its length, or -1. */
-static ssize_t read_beginning(int process, const char *name, char *text, size_t size)
-{
-	scoped_fd fd = openat(process, name, O_RDONLY | O_CLOEXEC);
-
-	return read_string(fd, text, size);
-}
 
 /* Finds "/SLUID/step_" in /proc/PID/cgroup. Returns the SLUID, or NULL. */
 static const char *find_sluid(const char *cgroups)
@@ -39,42 +31,42 @@ static const char *find_sluid(const char *cgroups)
 	return NULL;
 }
 
+/* The slurmstepd in the cgroups of a SLUID, and the number of its job. */
+struct stepd {
+	const char *sluid;
+	char *job;
+	size_t size;
+};
+
 /*
  * Reports whether a process is a slurmstepd of root's in the cgroups of that SLUID, and writes the number of its job.
  * The command line, which is in the memory of a process that may hang, is read of no process in other cgroups.
  */
-static bool is_stepd_of(int process, const char *sluid, char *job, size_t size)
+static bool is_stepd_of(int process, void *wanted)
 {
+	const struct stepd *stepd = wanted;
 	static const char title[] = "slurmstepd: ["; /* and JOB.STEP] */
 	char text[16384];
 	const char *other;
 	struct stat st;
 
-	if (fstat(process, &st) < 0 || st.st_uid != 0 || read_beginning(process, "cgroup", text, sizeof(text)) <= 0 ||
-	    !(other = find_sluid(text)) || strncmp(other, sluid, SLUID_LENGTH) != 0)
+	if (fstat(process, &st) < 0 || st.st_uid != 0 || read_file(process, "cgroup", text, sizeof(text)) <= 0 ||
+	    !(other = find_sluid(text)) || strncmp(other, stepd->sluid, SLUID_LENGTH) != 0)
 		return false;
-	if (read_beginning(process, "cmdline", text, sizeof(text)) <= 0 || strncmp(text, title, sizeof(title) - 1) != 0)
+	if (read_file(process, "cmdline", text, sizeof(text)) <= 0 || strncmp(text, title, sizeof(title) - 1) != 0)
 		return false;
-	snprintf(job, size, "%.*s", (int)strspn(text + sizeof(title) - 1, "0123456789"), text + sizeof(title) - 1);
+	snprintf(stepd->job, stepd->size, "%.*s", (int)strspn(text + sizeof(title) - 1, "0123456789"),
+		 text + sizeof(title) - 1);
 	return true;
 }
 
 /* Writes the number of the job whose slurmstepd is in the cgroups of that SLUID. Reports whether there is one. */
 static bool find_job_of_sluid(const char *sluid, char *job, size_t size)
 {
-	DIR *dir = opendir("/proc");
-	bool found = false;
+	struct stepd stepd = {sluid, job, size};
+	scoped_fd process = find_process(is_stepd_of, &stepd);
 
-	for (struct dirent *entry; dir && !found && (entry = readdir(dir));) {
-		scoped_fd process = isdigit((unsigned char)entry->d_name[0]) ?
-					    openat(dirfd(dir), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC) :
-					    -1;
-
-		found = process >= 0 && is_stepd_of(process, sluid, job, size);
-	}
-	if (dir)
-		closedir(dir);
-	return found;
+	return process >= 0;
 }
 
 bool adoption_find_job(char *job, size_t size)
@@ -82,7 +74,7 @@ bool adoption_find_job(char *job, size_t size)
 	char text[16384];
 	const char *at;
 
-	if (read_beginning(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text)) <= 0)
+	if (read_file(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text)) <= 0)
 		return false;
 	at = strstr(text, "/job_");
 	if (at) {

@@ -89,11 +89,9 @@ static pid_t find_sshd(void)
 	int parent;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)getsid(0));
-	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	read_string(fd, text, sizeof(text));
-	field = strrchr(text,
-			')'); /* the process name before it may contain blanks and brackets, see proc_pid_stat(5) */
+	read_file(AT_FDCWD, path, text, sizeof(text));
+	/* The process name before it may contain blanks and brackets, see proc_pid_stat(5). */
+	field = strrchr(text, ')');
 	return field && sscanf(field, ") %*c %d", &parent) == 1 && parent > 1 ? parent : 0;
 }
 

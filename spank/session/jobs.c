@@ -72,13 +72,11 @@ static void choose_of_job(struct choice *choice, const struct node *node, const 
 			  const char *jail, uid_t uid)
 {
 	int fd = open_job(node, job, uid);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = list_directory(fd);
 	struct record holder;
 	bool any = false;
 	struct stat st;
 
-	if (!dir)
-		close_fd(&fd);
 	for (const char *name; dir && (name = job_next_sandbox(dir));) {
 		char of[GOJAIL_NAME_MAX + 1];
 		int64_t made;
@@ -96,7 +94,7 @@ static void choose_of_job(struct choice *choice, const struct node *node, const 
 			continue;
 		/* The start of the holder does not count: the holder may have been a spare for long. */
 		made = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-		snprintf(of, sizeof(of), "%.*s", (int)sandbox_measure_jail(name), name);
+		sandbox_write_jail(name, of, sizeof(of));
 		if (made > choice->made && sandbox_is_of_jail(name, jail))
 			choose(choice, job, name, of, made);
 	}

@@ -70,7 +70,6 @@ static int lock_sandbox(int dir, int64_t until, struct fault *fault)
 {
 	scoped_fd fd = openat(dir, GOJAIL_SESSIONS, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	struct stat st;
-	int lock;
 
 	if (fd < 0 && errno == ENOENT)
 		return -1;
@@ -83,9 +82,7 @@ static int lock_sandbox(int dir, int64_t until, struct fault *fault)
 	if (fstat(fd, &st) < 0 || st.st_nlink == 0)
 		return -1;
 	futimens(fd, NULL); /* the watcher waits anew from the end of this session */
-	lock = fd;
-	fd = -1;
-	return lock;
+	return take_fd(&fd);
 }
 
 int login_open(struct sandbox *sandbox, const struct choice *choice, const struct node *node, const struct site *site,

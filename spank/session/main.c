@@ -37,6 +37,7 @@
 #include "common/fd.h"
 #include "common/inside.h"
 #include "common/path.h"
+#include "common/record.h"
 #include "common/storage.h"
 #include "common/syscalls.h"
 #include "session/account.h"
@@ -49,7 +50,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -116,7 +116,6 @@ static void run_in_sandbox(struct session *session, char **argv, const struct te
 			   struct fault *fault)
 {
 	struct sandbox *sandbox = &session->sandbox;
-	struct pollfd gone = {.fd = sandbox->holder, .events = POLLIN};
 	struct program program = {.argv = argv,
 				  .jail = &session->jail,
 				  .job = session->lock < 0 ? session->choice.job : NULL,
@@ -125,7 +124,7 @@ static void run_in_sandbox(struct session *session, char **argv, const struct te
 
 	if (wait_begin_session(terminal, fault) < 0 || enter_sandbox(sandbox, fault) < 0)
 		return;
-	if (poll(&gone, 1, 0) != 0) {
+	if (pidfd_has_ended(sandbox->holder)) {
 		fault_set(fault, "%s has just ended", session->choice.title);
 		return;
 	}
@@ -136,14 +135,8 @@ static void run_in_sandbox(struct session *session, char **argv, const struct te
 	if (session->notice.text[0])
 		dprintf(STDERR_FILENO, "gojail: %s\n", session->notice.text);
 	agent_offer(&session->caller, link);
-	if (sandbox->user >= 0) {
-		reopen_permit(sandbox->root);
-		if (enter_as_root(sandbox, fault) < 0)
-			return;
-		reopen_files(sandbox->root);
-		if (confine_finish(&session->confine, fault) < 0)
-			return;
-	}
+	if (enter_as_root_with_files(sandbox, &session->confine, fault) < 0)
+		return;
 	sandbox_close(sandbox);
 	caller_restore_signals();
 	shell_execute(&program, &session->account, &session->caller, fault);

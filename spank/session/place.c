@@ -14,14 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Reads the beginning of a small file. Returns its length, or -1. */
-static ssize_t read_small(int dir, const char *path, char *text, size_t size)
-{
-	scoped_fd fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-
-	return read_string(fd, text, size);
-}
-
 /* Reports whether uid 0 of this process is uid 0 of the node: only the node's root can map all ids
  * (user_namespaces(7)). */
 static bool is_real_root(int proc)
@@ -29,7 +21,7 @@ static bool is_real_root(int proc)
 	unsigned long inside, outside, count;
 	char map[256];
 
-	return read_small(proc, "self/uid_map", map, sizeof(map)) > 0 &&
+	return read_file(proc, "self/uid_map", map, sizeof(map)) > 0 &&
 	       sscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3 && inside == 0 && outside == 0 &&
 	       count == 4294967295ul;
 }
@@ -44,7 +36,7 @@ static bool has_node_mounts(int proc)
 	char name[32];
 
 	return fstatat(proc, "self/ns/mnt", &own, 0) == 0 && fstatat(proc, "1/ns/mnt", &first, 0) == 0 &&
-	       is_same_file(&own, &first) && read_small(proc, "1/comm", name, sizeof(name)) > 0 &&
+	       is_same_file(&own, &first) && read_file(proc, "1/comm", name, sizeof(name)) > 0 &&
 	       strncmp(name, "gojail-", strlen("gojail-"));
 }
 
@@ -131,7 +123,7 @@ int place_find(struct node *node, struct fault *fault)
 		return -1;
 	if (lstat(GOJAIL_SESSION_CONFIG, &st) == 0) {
 		if (!only_root_can_replace(GOJAIL_SESSION_CONFIG) ||
-		    read_small(AT_FDCWD, GOJAIL_SESSION_CONFIG, text, sizeof(text)) < 0)
+		    read_file(AT_FDCWD, GOJAIL_SESSION_CONFIG, text, sizeof(text)) < 0)
 			return fault_set(fault,
 					 GOJAIL_SESSION_CONFIG " is not a file that only root can change, or cannot be "
 							       "read; ask your administrator to run: gojail check");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/shell.h"
 
+#include "common/inside.h"
 #include "common/variables.h"
 
 #include <errno.h>
@@ -27,14 +28,6 @@ static int add_lines(char *lines)
 	return 0;
 }
 
-/* Returns the first path of a program that can be executed here, or NULL. */
-static const char *find_program(const char *const *paths)
-{
-	while (*paths && access(*paths, X_OK) < 0)
-		paths++;
-	return *paths;
-}
-
 bool shell_is_xauth(char *const *argv)
 {
 	return argv[0] && argv[1] && strcmp(argv[1], "-q") == 0 && argv[2] && strcmp(argv[2], "-") == 0 && !argv[3];
@@ -45,7 +38,7 @@ bool shell_is_xauth(char *const *argv)
 __attribute__((noreturn)) static void execute_xauth(const struct program *program)
 {
 	static const char *const programs[] = {"/usr/bin/xauth", "/usr/bin/X11/xauth", NULL};
-	const char *xauth = find_program(programs);
+	const char *xauth = find_executable(programs);
 
 	if (program->own_network)
 		_exit(0); /* the session reports that the cookie is of no use */
@@ -97,7 +90,7 @@ static int set_environment(const struct program *program, const struct account *
 static const char *find_shell(const struct account *account)
 {
 	const char *const shells[] = {account->shell, "/bin/bash", "/bin/sh", NULL};
-	const char *shell = find_program(shells);
+	const char *shell = find_executable(shells);
 
 	if (shell && strcmp(shell, account->shell))
 		dprintf(STDERR_FILENO, "gojail: the jail has no %s; starting %s\n", account->shell, shell);
@@ -123,7 +116,7 @@ static char *find_sftp(char *command, struct fault *fault)
 		return command;
 	}
 	free(word);
-	server = find_program(servers);
+	server = find_executable(servers);
 	if (!server)
 		fault_set(fault, "sftp: the jail has no sftp-server; ask your administrator to install "
 				 "openssh-sftp-server in the jail, or use scp -O or rsync");

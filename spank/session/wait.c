@@ -31,9 +31,7 @@ static bool is_login(pid_t process)
 	char path[32], text[512];
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)process);
-	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	read_string(fd, text, sizeof(text));
+	read_file(AT_FDCWD, path, text, sizeof(text));
 	return strstr(text, "Name:\tlogin\n") == text && strstr(text, "\nUid:\t0\t0\t");
 }
 
