@@ -277,50 +277,20 @@ static int unknown_jail(const struct site *site, const char *name, struct fault 
 			 known[0] ? known : "(none is configured)");
 }
 
-/* Parses the line "isolate". Returns 0, or -1 at an unknown word, which another version has written. */
-static int parse_isolate(char *words, struct jail *jail)
-{
-	static const struct {
-		const char *word;
-		uint32_t bit;
-	} known[] = {{"pid", GOJAIL_REQUEST_PID}, {"ipc", GOJAIL_REQUEST_IPC}, {"uts", GOJAIL_REQUEST_UTS}, {"-", 0}};
-	char *rest = NULL;
-
-	for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-		size_t i = 0;
-
-		if (strcmp(word, "no_new_privs") == 0) {
-			jail->no_new_privs = true;
-			continue;
-		}
-		if (strcmp(word, "scope") == 0) {
-			jail->scope = true;
-			continue;
-		}
-		if (strcmp(word, "cgroup") == 0) {
-			jail->cgroup = true;
-			continue;
-		}
-		while (i < sizeof(known) / sizeof(known[0]) && strcmp(word, known[i].word))
-			i++;
-		if (i == sizeof(known) / sizeof(known[0]))
-			return -1;
-		jail->namespaces |= known[i].bit;
-	}
-	return 0;
-}
-
 struct word {
 	const char *name;
 	uint32_t bit;
 };
 
-/* Parses words that are separated by commas. Returns 0, or -1 at a word that is not in the table. */
-static int parse_words(char *list, const struct word *table, size_t count, uint32_t *bits)
+#define TABLE(words) words, sizeof(words) / sizeof((words)[0])
+
+/* Parses words with separators between them. Returns 0, or -1 at a word that is not in the table, which another version
+ * has written. */
+static int parse_words(char *list, const char *separators, const struct word *table, size_t count, uint32_t *bits)
 {
 	char *rest = NULL;
 
-	for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+	for (char *word = strtok_r(list, separators, &rest); word; word = strtok_r(NULL, separators, &rest)) {
 		size_t i = 0;
 
 		while (i < count && strcmp(word, table[i].name))
@@ -329,6 +299,30 @@ static int parse_words(char *list, const struct word *table, size_t count, uint3
 			return -1;
 		*bits |= table[i].bit;
 	}
+	return 0;
+}
+
+/* Words of the line "isolate" that are no kinds of namespace, beside GOJAIL_REQUEST_...: never sent to a holder. */
+enum { NO_NEW_PRIVS = 1 << 28, SCOPE = 1 << 29, CGROUP = 1 << 30 };
+
+/* Parses the line "isolate". Returns 0 or -1. */
+static int parse_isolate(char *value, struct jail *jail)
+{
+	static const struct word known[] = {{"pid", GOJAIL_REQUEST_PID},
+					    {"ipc", GOJAIL_REQUEST_IPC},
+					    {"uts", GOJAIL_REQUEST_UTS},
+					    {"no_new_privs", NO_NEW_PRIVS},
+					    {"scope", SCOPE},
+					    {"cgroup", CGROUP},
+					    {"-", 0}};
+	uint32_t words = 0;
+
+	if (parse_words(value, " ", TABLE(known), &words) < 0)
+		return -1;
+	jail->no_new_privs = words & NO_NEW_PRIVS;
+	jail->scope = words & SCOPE;
+	jail->cgroup = words & CGROUP;
+	jail->namespaces = words & ~(uint32_t)(NO_NEW_PRIVS | SCOPE | CGROUP);
 	return 0;
 }
 
@@ -386,8 +380,8 @@ static int parse_mount(char *line, struct jail *jail)
 	char *path = NULL, *how = strtok_r(line, " ", &path), *type = strtok_r(NULL, " ", &path),
 	     *set = strtok_r(NULL, " ", &path), *options = strtok_r(NULL, " ", &path);
 
-	if (!options || path[0] != '/' || parse_words(how, hows, sizeof(hows) / sizeof(hows[0]), &mount.how) < 0 ||
-	    parse_words(set, flags, sizeof(flags) / sizeof(flags[0]), &mount.attributes) < 0 ||
+	if (!options || path[0] != '/' || parse_words(how, ",", TABLE(hows), &mount.how) < 0 ||
+	    parse_words(set, ",", TABLE(flags), &mount.attributes) < 0 ||
 	    __builtin_popcount(mount.how & MOUNT_KINDS) != 1 ||
 	    snprintf(mount.type, sizeof(mount.type), "%s", type) >= (int)sizeof(mount.type) ||
 	    snprintf(mount.options, sizeof(mount.options), "%s", options[0] == '-' ? "" : options) >=
@@ -399,8 +393,8 @@ static int parse_mount(char *line, struct jail *jail)
 	return add_mount(jail, &mount, path);
 }
 
-/* Adds a device node of a GPU. Returns 0, or -1 where there is no room for it, or no path: a job with a part of its
- * devices would find no GPU. */
+/* Adds a device node of a GPU. Returns 0, or -1 where there is no room for it, or no path: a job with
+ * a part of its devices would find no GPU. */
 static int add_gpu(const char *value, struct jail *jail)
 {
 	char *path;
