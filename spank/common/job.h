@@ -40,14 +40,30 @@ struct sandbox_go {
 int sandbox_build(struct sandbox *sandbox, const struct node *node, const struct site *site, const struct jail *jail,
 		  const struct sandbox_spec *spec, const struct sandbox_go *go, int64_t until, struct fault *fault);
 
+/* The building of one sandbox: what is asked for, and what comes of it. */
+struct build {
+	const struct node *node;
+	const struct site *site;
+	const struct jail *jail;
+	const struct sandbox_spec *spec;
+	const struct sandbox_go *go; /* or NULL */
+	int64_t until;
+	struct fault *fault;
+	struct sandbox *sandbox;
+	char name[SANDBOX_NAME_MAX + 1];
+	int job;                        /* the job's state directory, which is locked */
+	struct gojail_request *request; /* to the zygote */
+	struct gojail_tree *trees;      /* of the request, which the caller closes */
+};
+
 /*
  * Collects /tmp, /dev/shm, the batch script's directory and, except for --jail-root=range, munge's socket: all but the
- * user's mounts. job is the job's state directory. What the holder mounts itself is not among them. Returns 0, or -1
- * with a fault; the caller closes the trees in both cases.
+ * user's mounts, and what the holder mounts itself. Returns 0, or -1 with a fault.
  */
-int collect_job_mounts(const struct node *node, const struct site *site, const struct jail *jail,
-		       const struct sandbox_spec *spec, int job, struct gojail_request *request,
-		       struct gojail_tree *trees, struct fault *fault);
+int collect_job_mounts(const struct build *build);
+
+/* Adds a tree to the request of a build, as add_tree does. */
+int job_add_tree(const struct build *build, int fd, const char *destination, uint32_t flags);
 
 /* Reports whether the sandbox shows the step's batch script, if it has one: a sandbox that another step built lacks it.
  */
@@ -55,8 +71,7 @@ bool job_has_script(const struct sandbox *sandbox, const struct sandbox_spec *sp
 
 /* Shows the batch script in a sandbox that another step built, where Slurm executes it. Returns 0, or -1 with a fault.
  */
-int job_show_script(const struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec,
-		    const struct sandbox_go *go, struct fault *fault);
+int job_show_script(const struct build *build);
 
 /* Reports whether the sandbox shows munge's socket as it is now, if munged runs: munged creates a new one whenever it
  * starts. */

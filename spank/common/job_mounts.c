@@ -31,6 +31,11 @@ int add_tree(struct gojail_tree *trees, uint32_t *count, int fd, const char *des
 	return 0;
 }
 
+int job_add_tree(const struct build *build, int fd, const char *destination, uint32_t flags)
+{
+	return add_tree(build->trees, &build->request->ntrees, fd, destination, flags, build->fault);
+}
+
 /* Opens the directory of the batch script as a detached tree. Returns -1 with a fault. */
 static int open_script_tree(const struct jail *jail, const struct sandbox_spec *spec, struct fault *fault)
 {
@@ -90,32 +95,31 @@ static int find_sibling(int job, const char *jail, struct record *sibling)
  * owner of the jail's root can rename a directory with a mount, and a path there leads to something else. The stage's
  * has no exec. Returns 0, or -1 with errno.
  */
-static int add_shared_tree(int stage, const char *path, uint64_t attributes, struct gojail_request *request,
-			   struct gojail_tree *trees, struct fault *fault)
+static int add_shared_tree(const struct build *build, int stage, const char *path, uint64_t attributes)
 {
 	int tree = visit_clone_mount(stage, path);
 
 	if (tree >= 0 && k_mount_permit(tree, MOUNT_ATTR_NOEXEC & ~attributes) < 0)
 		close_fd(&tree);
-	return add_tree(trees, &request->ntrees, tree, path, 0, fault);
+	return job_add_tree(build, tree, path, 0);
 }
 
 /* Adds what another sandbox of the job, with that stage, has where the jail plans mounts of which a job has one. */
-static int add_shared_trees(const struct jail *jail, int stage, struct gojail_request *request,
-			    struct gojail_tree *trees, struct fault *fault)
+static int add_shared_trees(const struct build *build, int stage)
 {
+	const struct jail *jail = build->jail;
 	int result = 0;
 
-	request->flags |= GOJAIL_REQUEST_SHARED;
+	build->request->flags |= GOJAIL_REQUEST_SHARED;
 	for (uint32_t i = 0; i < jail->nmounts && result == 0; i++)
 		if (jail->mounts[i].how & GOJAIL_MOUNT_JOB)
-			result = add_shared_tree(stage, jail->mounts[i].destination, jail->mounts[i].attributes,
-						 request, trees, fault);
+			result = add_shared_tree(build, stage, jail->mounts[i].destination, jail->mounts[i].attributes);
 	if (result == 0 && jail->tmp.path[0])
-		result = add_shared_tree(stage, jail->tmp.path, jail->tmp.attributes, request, trees, fault);
-	return result == 0 ? 0 :
-			     fault_set(fault, "cannot share the job's /dev/shm and /tmp with its other sandbox: %s",
-				       strerror(errno));
+		result = add_shared_tree(build, stage, jail->tmp.path, jail->tmp.attributes);
+	return result == 0 ?
+		       0 :
+		       fault_set(build->fault, "cannot share the job's /dev/shm and /tmp with its other sandbox: %s",
+				 strerror(errno));
 }
 
 /* Reports whether each job in the jail has changes to the root of its own. */
@@ -127,62 +131,62 @@ static bool is_writable(const struct jail *jail)
 	return false;
 }
 
+/* Opens a directory of the job's on the node's disk as a detached tree. Returns -1 with a fault. */
+static int open_scratch_tree(const struct build *build, const char *name, uint64_t attributes)
+{
+	const struct scratch_part part = {name, build->jail->quota, attributes};
+
+	return scratch_open_tree(build->node, build->site->scratch, build->spec->job, build->spec->user.uid, build->job,
+				 &part, build->fault);
+}
+
 /* Adds the root that the job has in another sandbox of this jail, or else what holds its changes on disk. Returns 0, or
  * -1 with a fault. */
-static int add_root(const struct node *node, const struct site *site, const struct jail *jail,
-		    const struct sandbox_spec *spec, int job, struct gojail_request *request, struct gojail_tree *trees,
-		    struct fault *fault)
+static int add_root(const struct build *build)
 {
+	const struct jail *jail = build->jail;
 	char name[GOJAIL_NAME_MAX + sizeof(SCRATCH_UPPER)];
-	const struct scratch_part part = {name, jail->quota, jail->upper.attributes};
 	struct record sibling;
 
 	if (!is_writable(jail))
 		return 0;
-	scoped_fd process = find_sibling(job, jail->name, &sibling) == 0 ? record_open_proc(&sibling) : -1;
+	scoped_fd process = find_sibling(build->job, jail->name, &sibling) == 0 ? record_open_proc(&sibling) : -1;
 	scoped_fd mnt = open_namespace(process, "mnt");
 	if (mnt >= 0)
-		return add_tree(trees, &request->ntrees, visit_clone_mount(mnt, NULL), "/", GOJAIL_TREE_ROOT, fault) ==
-				       0 ?
+		return job_add_tree(build, visit_clone_mount(mnt, NULL), "/", GOJAIL_TREE_ROOT) == 0 ?
 			       0 :
-			       fault_set(fault, "cannot share the job's root with its other sandbox: %s",
+			       fault_set(build->fault, "cannot share the job's root with its other sandbox: %s",
 					 strerror(errno));
 	snprintf(name, sizeof(name), SCRATCH_UPPER "%s", jail->name);
 	if (!jail->upper.path[0])
 		return 0;
-	return add_tree(trees, &request->ntrees,
-			scratch_open_tree(node, site->scratch, spec->job, spec->user.uid, job, &part, fault), "/",
-			GOJAIL_TREE_UPPER, fault);
+	return job_add_tree(build, open_scratch_tree(build, name, jail->upper.attributes), "/", GOJAIL_TREE_UPPER);
 }
 
-int collect_job_mounts(const struct node *node, const struct site *site, const struct jail *jail,
-		       const struct sandbox_spec *spec, int job, struct gojail_request *request,
-		       struct gojail_tree *trees, struct fault *fault)
+int collect_job_mounts(const struct build *build)
 {
-	const struct scratch_part tmp = {SCRATCH_TMP, jail->quota, jail->tmp.attributes};
-	uint32_t *count = &request->ntrees;
+	const struct sandbox_spec *spec = build->spec;
+	const struct jail *jail = build->jail;
 	struct record sibling;
-	scoped_fd process = find_sibling(job, NULL, &sibling) == 0 ? record_open_pidfd(&sibling) : -1;
+	scoped_fd process = find_sibling(build->job, NULL, &sibling) == 0 ? record_open_pidfd(&sibling) : -1;
 	scoped_fd stage = process < 0 ? -1 : record_get_fd(&sibling, process, GOJAIL_STAGE_FD);
 
 	if (stage >= 0) {
-		if (add_shared_trees(jail, stage, request, trees, fault) < 0 ||
-		    (jail->quota && scratch_limit(spec->job, job, jail->quota, fault) < 0))
+		if (add_shared_trees(build, stage) < 0 ||
+		    (jail->quota && scratch_limit(spec->job, build->job, jail->quota, build->fault) < 0))
 			return -1;
-	} else if (jail->tmp.path[0] &&
-		   add_tree(trees, count,
-			    scratch_open_tree(node, site->scratch, spec->job, spec->user.uid, job, &tmp, fault),
-			    jail->tmp.path, 0, fault) < 0) {
+	} else if (jail->tmp.path[0] && job_add_tree(build, open_scratch_tree(build, SCRATCH_TMP, jail->tmp.attributes),
+						     jail->tmp.path, 0) < 0) {
 		return -1;
 	}
-	if (add_root(node, site, jail, spec, job, request, trees, fault) < 0)
+	if (add_root(build) < 0)
 		return -1;
 	if (spec->script[0] &&
-	    add_tree(trees, count, open_script_tree(jail, spec, fault), spec->script, GOJAIL_TREE_ALONE, fault) < 0)
+	    job_add_tree(build, open_script_tree(jail, spec, build->fault), spec->script, GOJAIL_TREE_ALONE) < 0)
 		return -1;
 	/* munge would certify that a process with an id of the range is the account that has this uid. */
 	if (jail->munge.path[0] && !spec_is_range(spec))
-		add_tree(trees, count, open_munge_tree(jail), jail->munge.path, 0, fault);
+		job_add_tree(build, open_munge_tree(jail), jail->munge.path, 0);
 	return 0;
 }
 
@@ -234,14 +238,15 @@ static int attach_in_namespace(int mnt, int root, const char *path, int tree, st
 	return fault_set(fault, "cannot show %s in the jail: %s", path, strerror(errno));
 }
 
-int job_show_script(const struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec,
-		    const struct sandbox_go *go, struct fault *fault)
+int job_show_script(const struct build *build)
 {
-	scoped_fd tree = open_script_tree(jail, spec, fault);
+	const struct sandbox_spec *spec = build->spec;
+	struct fault *fault = build->fault;
+	scoped_fd tree = open_script_tree(build->jail, spec, fault);
 
-	if (tree < 0 || (go && go->script(spec, tree, fault) < 0))
+	if (tree < 0 || (build->go && build->go->script(spec, tree, fault) < 0))
 		return -1;
-	return attach_in_namespace(sandbox->mnt, sandbox->root, spec->script, tree, fault);
+	return attach_in_namespace(build->sandbox->mnt, build->sandbox->root, spec->script, tree, fault);
 }
 
 bool job_has_munge(const struct sandbox *sandbox, const struct jail *jail)
