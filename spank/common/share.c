@@ -6,6 +6,7 @@
 #include "common/syscalls.h"
 #include "common/visit.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -46,16 +47,64 @@ static bool stat_in_root(int root, const char *path, struct stat *st)
 	return at >= 0 && fstat(at, st) == 0;
 }
 
+/* Counts the entries of an open directory. Returns -1 if one is no device, or not the same in the other directory. */
+static int count_same_devices(int dir, int other)
+{
+	DIR *list = fdopendir(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	struct stat one, same;
+	int count = 0;
+
+	for (struct dirent *entry; list && count >= 0 && (entry = readdir(list));) {
+		const char *name = entry->d_name;
+
+		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+			continue;
+		count++;
+		if (fstatat(dir, name, &one, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    fstatat(other, name, &same, AT_SYMLINK_NOFOLLOW) < 0 || !one.st_rdev ||
+		    one.st_rdev != same.st_rdev || one.st_mode != same.st_mode)
+			count = -1;
+	}
+	if (list)
+		closedir(list);
+	return list ? count : -1;
+}
+
+/* Reports whether two open directories have the same devices and nothing else. */
+static bool have_same_devices(int a, int b)
+{
+	int count = a < 0 || b < 0 ? -1 : count_same_devices(a, b);
+
+	return count >= 0 && count == count_same_devices(b, a);
+}
+
+/* Opens the directory of path in the caller's namespace for have_same_devices. Returns -1 with errno. */
+static int open_devices(const char *path) { return open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); }
+
+/* Reports whether the jail shows a directory's devices by now, or the directory itself. */
+static bool is_shown(int root, const struct shared *one, const struct stat *wanted)
+{
+	struct stat there;
+
+	if (stat_in_root(root, one->path, &there) && is_same_file(&there, wanted))
+		return true;
+	if (!one->devices)
+		return false;
+	scoped_fd own = open_devices(one->path);
+	scoped_fd of_jail = open_in_root(root, one->path, RESOLVE_NO_SYMLINKS);
+	return have_same_devices(own, of_jail);
+}
+
 /* Opens a directory that is not yet shown. Reports whether it is to be attached. */
 static bool open_shared(int root, struct shared *one, struct fault *fault)
 {
-	struct stat wanted, there;
+	struct stat wanted;
 	bool exists = lstat(one->path, &wanted) == 0;
 
 	one->tree = -1;
 	if (!exists && errno == ENOENT)
 		return false;
-	one->done = exists && stat_in_root(root, one->path, &there) && is_same_file(&there, &wanted);
+	one->done = exists && is_shown(root, one, &wanted);
 	if (one->done)
 		return false;
 	one->tree = clone_mount_at(one->path);
@@ -65,21 +114,28 @@ static bool open_shared(int root, struct shared *one, struct fault *fault)
 	return false;
 }
 
-/*
- * Attaches a tree in the current namespace, unless it is there: another step of the job may have been first. Returns 0,
- * or -1 with errno.
- */
-static int attach_shared(int tree, const char *path)
+/* Reports whether the current namespace shows the directory there: another step of the job may have been first. */
+static bool is_attached(const struct shared *one, const char *name)
 {
-	const char *name = enter_parent(path);
 	struct stat there, wanted;
 
-	if (!name || (mkdir(name, 0755) < 0 && errno != EEXIST) || fstat(tree, &wanted) < 0)
+	if (lstat(name, &there) == 0 && fstat(one->tree, &wanted) == 0 && is_same_file(&there, &wanted))
+		return true;
+	scoped_fd attached = one->devices ? open_devices(name) : -1;
+	return have_same_devices(one->tree, attached);
+}
+
+/* Attaches the tree of a directory in the current namespace, unless it is there. Returns 0, or -1 with errno. */
+static int attach_shared(const struct shared *one)
+{
+	const char *name = enter_parent(one->path);
+
+	if (!name || (mkdir(name, 0755) < 0 && errno != EEXIST))
 		return -1;
-	if (lstat(name, &there) == 0 && is_same_file(&there, &wanted))
+	if (is_attached(one, name))
 		return 0;
 	umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW); /* an earlier step's, if any */
-	return attach_mount_at(tree, path);
+	return attach_mount_at(one->tree, one->path);
 }
 
 struct showing {
@@ -100,7 +156,7 @@ static int attach_list(void *what)
 		if (one->tree < 0)
 			continue;
 		one->done = true;
-		if (attach_shared(one->tree, one->path) < 0)
+		if (attach_shared(one) < 0)
 			return fault_set(showing->fault, "cannot show %s in the jail: %s", one->path, strerror(errno));
 	}
 	return 0;

@@ -19,6 +19,7 @@ int share_devices(int mnt, int root, const char *const *paths, int count, struct
 struct shared {
 	char path[GOJAIL_PATH_MAX + 64];
 	uint64_t attributes; /* MOUNT_ATTR_..., mount_setattr(2) */
+	bool devices;        /* it has devices, and another directory with the same ones is as good */
 	int tree;            /* used by share_show alone */
 	bool done;           /* the directory exists and is shown */
 };

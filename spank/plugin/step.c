@@ -9,6 +9,7 @@
 #include "common/site.h"
 #include "common/storage.h"
 #include "common/zygote_client.h"
+#include "plugin/channels.h"
 #include "plugin/environment.h"
 #include "plugin/events.h"
 #include "plugin/forks.h"
@@ -180,7 +181,10 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 	environment_add_jail(sp, jail, fault);
 	if (spec->net)
 		environment_add_net(sp, &step->node, spec->job, fault);
-	return fault->text[0] ? -1 : stage_window_open(&step->window, sandbox->stage, fault);
+	if (fault->text[0] || stage_window_open(&step->window, sandbox->stage, fault) < 0)
+		return -1;
+	step->channels = channels_find();
+	return 0;
 }
 
 /* Completes what the step asks for from its options, its jail and Slurm. Returns 0, or -1 with a fault. */

@@ -32,9 +32,10 @@ struct step {
 			     stderr (stdio.h), or -1 */
 	int spool; /* O_PATH: the tmpfs of the jail in which the batch script, or the PMIx server's directory, is shown;
 		      or -1 */
-	int tmp;   /* O_PATH: /tmp of the jail, where there is a PMIx server; or -1 */
-	int reason;                       /* GOJAIL_REASON_... of a fault that is met now */
-	int64_t took_us;                  /* of step_prepare */
+	dev_t channels;  /* file system of the node's where Slurm mounts the step's IMEX channel (channels.h), or 0 */
+	int tmp;         /* O_PATH: /tmp of the jail, where there is a PMIx server; or -1 */
+	int reason;      /* GOJAIL_REASON_... of a fault that is met now */
+	int64_t took_us; /* of step_prepare */
 	struct gojail_launches *launches; /* counters of the jail, or NULL */
 	struct sandbox sandbox;
 	struct stage_window window;

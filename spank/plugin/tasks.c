@@ -4,6 +4,7 @@
 #include "common/inside.h"
 #include "common/path.h"
 #include "common/syscalls.h"
+#include "plugin/channels.h"
 #include "plugin/forks.h"
 #include "plugin/release.h"
 #include "plugin/stdio.h"
@@ -26,8 +27,8 @@ static void open_parents(struct step *step)
 }
 
 /*
- * Shows the step's PMIx directory and the job's cgroups in the jail. Slurm's mpi/pmix has created its directory by now
- * (lib_tmpdir in its pmixp_info.c), and its clients look for it at that path.
+ * Shows the step's PMIx directory, the job's cgroups and its IMEX channel in the jail. Slurm's mpi/pmix has created its
+ * directory by now (lib_tmpdir in its pmixp_info.c), and its clients look for it at that path.
  */
 static void share_with_jail(struct step *step)
 {
@@ -40,6 +41,7 @@ static void share_with_jail(struct step *step)
 		count += step->ncgroups;
 	if (count)
 		share_show(step->sandbox.mnt, step->sandbox.root, list, count, &step->fault);
+	channels_show(step->channels, step->sandbox.mnt, step->sandbox.root, &step->fault);
 	if (step->shares[0].done && !stage_window_is_elsewhere(&step->window))
 		open_parents(step);
 }
@@ -88,6 +90,9 @@ static void leave_stage(struct step *step)
 		share_with_jail(step);
 	if (stage_window_leave(&step->window, &step->fault) == 0 && refused)
 		step->untold = true; /* its tasks say so in the files for which it is refused */
+	/* EntireStepInNS and namespace/linux have mounted them before the plugin was called. */
+	if (step_is_jailed(step))
+		channels_show(step->channels, step->sandbox.mnt, step->sandbox.root, &step->fault);
 	if (step_is_jailed(step))
 		note_job_cgroups(&step->node, step->job, step->shares + 1, step->ncgroups);
 	if (k_become_user(user) < 0)
