@@ -65,7 +65,19 @@ func TestBrokenJSON(t *testing.T) {
 		"-too deep": func(text string) string {
 			return strings.Replace(text, `": ""`, `": `+strings.Repeat("[", 20000)+strings.Repeat("]", 20000), 1)
 		},
-		"-other keys": func(string) string { return "{\"nodez\": []}\n" },
+		"-other keys":        func(string) string { return "{\"nodez\": []}\n" },
+		"-no records":        func(string) string { return `{"nodes": [], "statistics": {}, "errors": [], "warnings": []}` },
+		"-records are null":  func(string) string { return `{"nodes": null, "statistics": null, "errors": null}` },
+		"-records are empty": func(string) string { return `{"nodes": [{}, {}], "statistics": {"jobs_submitted": null}}` },
+		"-records of another release": func(string) string {
+			return `{"nodes": [{"node_name": "n1", "state": "IDLE"}], "statistics": {"jobs_submitted": {"set": false}}}`
+		},
+		"-an error, no records": func(string) string {
+			return `{"nodes": [], "statistics": {}, "errors": [{"description": "no data_parser", "error_number": 9000}]}`
+		},
+		"-an error beside records": func(text string) string {
+			return strings.Replace(text, `"errors": []`, `"errors": [{"description": "timed out", "error_number": 5004}]`, 1)
+		},
 	}
 	nodes, err := os.ReadFile("testdata/24.11/nodes.json")
 	require.NoError(t, err)
@@ -95,6 +107,21 @@ func TestBrokenJSON(t *testing.T) {
 			want := map[bool]int{false: 3, true: 5}[broken]
 			assert.Equal(t, want, strings.Count(string(asked), "\n"), "%s: %s", name, asked)
 		}
+	}
+}
+
+// TestClusterWithoutNodes: no node is no odd record if text says so, too.
+func TestClusterWithoutNodes(t *testing.T) {
+	for _, format := range []string{Auto, JSON, Text} {
+		c := writeBroken(t, "24.11", `{"nodes": [], "errors": [], "warnings": []}`, "", format)
+		require.NoError(t, os.WriteFile(c.Dir+"/nodes.txt", []byte(noNodes+"\n"), 0o644))
+		n, err := c.Nodes(t.Context())
+		require.NoError(t, err, format)
+		assert.Equal(t, &Nodes{List: n.List}, n, format)
+		assert.Empty(t, n.List, format)
+		require.NoError(t, os.WriteFile(c.Dir+"/nodes.txt", nil, 0o644))
+		_, err = c.Nodes(t.Context())
+		assert.ErrorContains(t, err, "there is no node in it", format)
 	}
 }
 

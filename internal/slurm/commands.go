@@ -79,14 +79,25 @@ func (c *Commands) Diag(ctx context.Context) (*Diag, error) {
 }
 
 // answer is what JSON and text are read into.
-type answer interface{ addOdd(what, text string) }
+type answer interface {
+	addUnread(err error) // the error with which JSON was read before this text
+}
 
-func (n *Nodes) addOdd(what, text string) { n.Odd.add(what, text) }
-func (d *Diag) addOdd(what, text string)  { d.Odd.add(what, text) }
+const unreadJSON = "JSON is read as text"
+
+// addUnread does not count JSON without a node as odd if text has none either.
+func (n *Nodes) addUnread(err error) {
+	if !errors.Is(err, errNoNode) || len(n.List) > 0 || n.Odd.Count > 0 {
+		n.Odd.add(unreadJSON, err.Error())
+	}
+}
+
+func (d *Diag) addUnread(err error) { d.Odd.add(unreadJSON, err.Error()) }
 
 // readEither reads JSON where the release has it, else text. Slurm's plugins for JSON may be missing on this host. JSON
 // that cannot be read as a whole, of one byte perhaps, counts as one odd record, and text is asked for: its records
-// are read one by one.
+// are read one by one. The same goes for JSON without a record, as Slurm's commands may print where they fail, also
+// with exit status 0.
 func readEither[T answer](ctx context.Context, c *Commands, parseJSON func(io.Reader) (T, error), asJSON Program,
 	parseText func(io.Reader) (T, error), asText Program) (T, error) {
 	if !c.usesJSON() {
@@ -106,7 +117,7 @@ func readEither[T answer](ctx context.Context, c *Commands, parseJSON func(io.Re
 		if textErr != nil {
 			return asText, fmt.Errorf("%w; as text: %w", err, textErr)
 		}
-		asText.addOdd("JSON is read as text", unread.Err.Error())
+		asText.addUnread(unread.Err)
 		return asText, nil
 	}
 	return result, err

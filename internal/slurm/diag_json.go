@@ -38,6 +38,9 @@ func readDiagJSON(r io.Reader) (*Diag, error) {
 			d.readJSONValue(key, raw)
 		}
 	}
+	if len(d.Values) == 0 {
+		return nil, errors.New("none of its statistics has a value")
+	}
 	return d.finish(), nil
 }
 

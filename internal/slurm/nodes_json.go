@@ -21,8 +21,11 @@ type number struct {
 	Number int64 `json:"number"`
 }
 
+// errNoNode is the error of JSON with an empty list of nodes. Text says whether the cluster has none.
+var errNoNode = errors.New("its list of nodes is empty")
+
 // readNodesJSON reads the output of scontrol --json=v0.0.42 show nodes, one node at a time. A node with a value that is
-// none keeps its other values; without a name and a state it is left out.
+// none keeps its other values; without a name and a state it is left out. An output without any node is an error.
 func readNodesJSON(r io.Reader) (*Nodes, error) {
 	n := &Nodes{}
 	found := false
@@ -46,8 +49,14 @@ func readNodesJSON(r io.Reader) (*Nodes, error) {
 			return nil
 		})
 	})
-	if err == nil && !found {
+	switch {
+	case err != nil || len(n.List) > 0:
+	case !found:
 		err = errors.New("there is no list of nodes")
+	case n.Odd.Count > 0:
+		err = fmt.Errorf("none of its nodes can be read: %s", n.Odd.First)
+	default:
+		err = errNoNode
 	}
 	return n, err
 }
@@ -96,8 +105,20 @@ func readNodeJSON(raw json.RawMessage) (n Node, err error) {
 	return n, oneline.Both(err, bad)
 }
 
-// readObject reads an object and calls read at the value of a key; other values are skipped, and so are lines before
-// the object, which a wrapper of Slurm's command or a library may print.
+// readErrors reads the list of errors that Slurm's commands write into their JSON, also where they exit with 0.
+func readErrors(d *json.Decoder) error {
+	var list []json.RawMessage
+	if err := d.Decode(&list); err != nil {
+		return err
+	}
+	if len(list) > 0 {
+		return fmt.Errorf("Slurm reports an error in it: %.200q", list[0])
+	}
+	return nil
+}
+
+// readObject reads an object and calls read at the value of a key. Errors that the object reports are its own; other
+// values are skipped, and so are lines before the object, which a wrapper of Slurm's command or a library may print.
 func readObject(r io.Reader, key string, read func(*json.Decoder) error) error {
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	var notices notices
@@ -121,6 +142,8 @@ func readObject(r io.Reader, key string, read func(*json.Decoder) error) error {
 		}
 		if name == key {
 			err = read(d)
+		} else if name == "errors" {
+			err = readErrors(d)
 		} else {
 			var skipped json.RawMessage
 			err = d.Decode(&skipped)
