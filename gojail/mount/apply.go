@@ -26,6 +26,8 @@ func Apply(v *plan.View, name string, root int) error {
 	if err := makePrivate(); err != nil {
 		return err
 	}
+	// Everything is opened before the first mount is attached: sources are paths of the host, and a mount of the view
+	// could hide them.
 	jail := openJail{v.Spec.Root.Path, root}
 	r, err := openRoot(v, name, jail)
 	if err != nil {
@@ -51,6 +53,7 @@ func Apply(v *plan.View, name string, root int) error {
 	}
 	defer foreign.close()
 
+	// From here on the view's root is attached on "/", at the place of the mount that AttachRoot made.
 	if err := detachRoot(root); err != nil {
 		return config.JailError(name, err)
 	}
@@ -63,7 +66,8 @@ func Apply(v *plan.View, name string, root int) error {
 	return nil
 }
 
-// attachAll attaches the root, and then all mounts, devices, directories, links and files of the view.
+// attachAll attaches the root, and then all mounts, devices, directories, links and files of the view. Masks come last:
+// a mount that is attached later could show again what a mask hides.
 func (r *jailRoot) attachAll(v *plan.View, trees, foreign treeList) error {
 	if err := attachOnRoot(r.fd, r.path); err != nil {
 		return err
@@ -73,8 +77,8 @@ func (r *jailRoot) attachAll(v *plan.View, trees, foreign treeList) error {
 			return err
 		}
 	}
-	for _, t := range foreign {
-		_ = r.placeTree(t) // data without a mount point there is noexec, so no library in it is loaded
+	for _, t := range foreign { // after the data, on which they lie
+		_ = r.placeTree(t) // data without a mount point for it are noexec, so that no library of theirs is loaded
 	}
 	if v.Spec.Linux != nil {
 		for _, d := range v.Spec.Linux.Devices {
@@ -120,7 +124,9 @@ func (r *jailRoot) attachAll(v *plan.View, trees, foreign treeList) error {
 	return r.makeTmpfsReadonly(trees)
 }
 
-// makePrivate stops the propagation of mounts between this namespace and others.
+// makePrivate stops the propagation of mounts between this namespace and others. A namespace that is copied from the
+// node's belongs to the same peer groups (mount_namespaces(7)): each mount of the view would appear on the node, and
+// each unmount on the node would reach the view.
 func makePrivate() error {
 	attr := unix.MountAttr{Propagation: unix.MS_PRIVATE}
 	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &attr); err != nil {
@@ -129,7 +135,8 @@ func makePrivate() error {
 	return nil
 }
 
-// openRoot opens the view's root as a detached tree.
+// openRoot opens the view's root as a detached tree: an empty tmpfs for a stage, an overlay if the view adds mount
+// targets to the jail's root, else a clone of the jail's root.
 func openRoot(v *plan.View, name string, jail openJail) (*jailRoot, error) {
 	r := &jailRoot{name: name, path: jail.path, image: node.IsImage(jail.root), owned: map[uint64]bool{}}
 	if v.TmpfsRoot {
@@ -162,7 +169,8 @@ func openRoot(v *plan.View, name string, jail openJail) (*jailRoot, error) {
 	return r, nil
 }
 
-// makeTmpfsReadonly makes the tmpfs mounts read-only that the view marks as sealed. They are complete by now.
+// makeTmpfsReadonly makes the tmpfs mounts read-only that the view marks as sealed. Only now are all mount targets,
+// links and device nodes in them created.
 func (r *jailRoot) makeTmpfsReadonly(trees treeList) error {
 	for _, t := range append(treeList{{fd: r.fd, sealed: r.sealed}}, trees...) {
 		if !t.sealed {
@@ -176,8 +184,9 @@ func (r *jailRoot) makeTmpfsReadonly(trees treeList) error {
 	return nil
 }
 
-// pivotRoot makes the view the root of all processes in this namespace and detaches the old root, as
-// pivot_root(2) describes under "pivot_root(".", ".")".
+// pivotRoot makes the view the root of all processes in this namespace and detaches the old root, as pivot_root(2)
+// describes under "pivot_root(".", ".")": the old root is then mounted on the new one, and needs no directory in the
+// jail, which may be read-only.
 func (r *jailRoot) pivotRoot() error {
 	if err := unix.Fchdir(r.fd); err != nil {
 		return &mountError{Op: "fchdir", Target: r.path, Err: err}

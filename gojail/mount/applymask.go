@@ -30,7 +30,7 @@ func (r *jailRoot) maskPath(path string) error {
 	return attachOnTarget(mask, target, path)
 }
 
-// openMask opens what covers a path, as a detached tree: an empty directory that is read-only, or /dev/null.
+// openMask returns what covers a path, as a detached tree: an empty read-only directory, or /dev/null.
 func openMask(path string, dir bool, jail openJail) (int, error) {
 	if !dir {
 		// With nodev, reading the file would fail instead of returning nothing.
@@ -43,6 +43,7 @@ func openMask(path string, dir bool, jail openJail) (int, error) {
 	if err != nil {
 		return -1, err
 	}
+	// The option "ro" would not do it: newFilesystem leaves a tmpfs writable until the view is complete.
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 	if err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
 		unix.Close(t.fd)
@@ -51,13 +52,15 @@ func openMask(path string, dir bool, jail openJail) (int, error) {
 	return t.fd, nil
 }
 
-// coverFile covers a file with one that has other content. A missing file stays missing.
+// coverFile covers a file with a file of other content. A missing file stays missing.
 func (r *jailRoot) coverFile(f plan.File) error {
 	target, err := r.openExisting(f.Path)
 	if err != nil || target < 0 {
 		return err
 	}
 	defer unix.Close(target)
+	// The content lies in a file system of its own, of which only the file is mounted: the jail's storage is not
+	// changed.
 	t, err := newFilesystem(specs.Mount{Destination: f.Path, Type: "tmpfs", Source: "gojail-file",
 		Options: []string{"mode=755", "nosuid", "nodev", "noexec"}})
 	if err != nil {
@@ -88,8 +91,9 @@ func (r *jailRoot) coverFile(f plan.File) error {
 	return attachOnTarget(bound, target, f.Path)
 }
 
-// cloneOfFile returns a clone of a file in a detached file system, as a detached tree. The kernel clones only what is
-// mounted in the caller's namespace: EINVAL before Linux 6.15.
+// cloneOfFile returns a clone of a file in a detached file system, as a detached tree. It attaches the file system on
+// "/" for the time of the clone: before Linux 6.15, open_tree(2) fails with EINVAL for a mount outside the caller's
+// namespace.
 func cloneOfFile(fs int, name string, o mountOptions) (int, error) {
 	if err := attachOnRoot(fs, "tmpfs"); err != nil {
 		return -1, err
@@ -105,7 +109,8 @@ func cloneOfFile(fs int, name string, o mountOptions) (int, error) {
 	return fd, nil
 }
 
-// makeReadonly bind-mounts path on itself, read-only, with all mounts below it.
+// makeReadonly bind-mounts path on itself, read-only, with all mounts below it. The bind mount is needed because
+// mount_setattr(2) changes whole mounts, and the path may be any directory of one.
 func (r *jailRoot) makeReadonly(path string) error {
 	target, err := r.openExisting(path)
 	if err != nil || target < 0 {

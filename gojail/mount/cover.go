@@ -14,13 +14,14 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// certifiers are the sockets of munged and of slurmd (sackd(8)) by default, which a jail may show although gojail.toml
-// names another.
+// certifiers are the default sockets of munged and of slurmd (sackd(8)). A jail may show them even if gojail.toml names
+// another socket.
 var certifiers = []string{"/run/munge/munge.socket.2", "/run/slurm/sack.socket"}
 
-// openCovers opens what hides munge's socket in a sandbox of --jail-root=range, if mounts of the jail show it: munge
-// certifies the uid that a process has on the node, and an id of the range could be an account's. The socket's
-// directory is covered, because munged creates the socket anew; a mount of the socket alone is covered itself.
+// openCovers opens the masks that hide munge's socket in a sandbox of --jail-root=range, if mounts of the jail show it:
+// munge certifies the uid that a process has on the node, and an id of the range could be an account's. A mask covers
+// the socket's directory, because munged creates the socket anew when it starts; if a mount shows the socket alone, the
+// mask covers that mount.
 func (v *mountView) openCovers(c *config.Config, j *config.Jail) (covers []Tree, err error) {
 	defer func() {
 		if err != nil {
@@ -38,7 +39,7 @@ func (v *mountView) openCovers(c *config.Config, j *config.Jail) (covers []Tree,
 			places = append(places, v.findPlaces(dir, filepath.Base(socket))...)
 		}
 	}
-	slices.Sort(places)
+	slices.Sort(places) // directories before what is in them, so that one mask covers both
 	for i, path := range places {
 		if slices.ContainsFunc(places[:i], func(above string) bool { return config.Under(path, above) }) {
 			continue

@@ -51,14 +51,14 @@ func (e *mountError) Error() string {
 
 func (e *mountError) Unwrap() error { return e.Err }
 
-// tree is a mount, or a tree of mounts, with its place in the view. It is detached until
-// jailRoot.placeTree attaches it; fd stays valid.
+// tree is a mount, or a tree of mounts, with its place in the view. It is detached until jailRoot.placeTree attaches
+// it. fd stays valid then, so that later mount targets are resolved from it and not by a path.
 type tree struct {
 	fd     int
 	mount  specs.Mount
 	dir    bool // the root of the tree is a directory
-	data   bool // data of users that root uses: links in it must not lead out of it
-	owned  bool // file system of the view's own, in which targets may be created
+	data   bool // data of users in which root resolves paths: a link that leads out of them is refused
+	owned  bool // a new file system of this view, in which targets may be created
 	sealed bool // to be made read-only when the view is complete
 }
 
@@ -93,8 +93,8 @@ func openTrees(mounts []specs.Mount, jail openJail) (treeList, error) {
 	return trees, nil
 }
 
-// openJail is the open root of a jail, with its path on the host. A source below that path is a file of the
-// jail: users who can write in the jail must not choose which files of the host are mounted.
+// openJail is the open root of a jail, with its path on the host. A source below that path is resolved in the open
+// root: users who can write in the jail could otherwise choose, by a symlink, which files of the host are mounted.
 type openJail struct {
 	path string
 	root int
@@ -129,7 +129,8 @@ func newBind(m specs.Mount, jail openJail) (tree, error) {
 	return t, err
 }
 
-// cloneSource clones the mount at a source. The lookup by path triggers automounts.
+// cloneSource clones the mount at a source. It gives open_tree(2) the path itself, because a lookup that ends in O_PATH
+// triggers no automount (open(2)).
 func cloneSource(source string, jail openJail, o mountOptions) (int, error) {
 	if !config.Under(source, jail.path) {
 		return unix.OpenTree(unix.AT_FDCWD, source, o.openTreeFlags())
@@ -154,8 +155,8 @@ func OpenSource(source, jail string, root int) (int, error) {
 	return rootpath.OpenBeneath(root, "."+strings.TrimPrefix(source, jail), rootpath.InRoot)
 }
 
-// setAttributes sets the options of a detached tree and makes it private, so that later mounts on it do
-// not propagate to the place that it was cloned from.
+// setAttributes sets the options of a detached tree and makes it private, so that later mounts on it do not propagate
+// to the place from which it was cloned.
 func setAttributes(fd int, o mountOptions) error {
 	flags := uint(unix.AT_EMPTY_PATH)
 	if o.recursive {
@@ -206,8 +207,8 @@ func newFilesystem(m specs.Mount) (tree, error) {
 	return t, nil
 }
 
-// configureContext sets the source and the data options of a file system context and creates the
-// superblock.
+// configureContext sets the source and the data options of a file system context and creates the superblock. The kernel
+// explains a refused option in the context's message, which goes into the error.
 func configureContext(ctx int, m specs.Mount, o mountOptions) error {
 	data := splitLayers(o.data)
 	fail := func(what string, err error) error {

@@ -16,8 +16,9 @@ type mountOptions struct {
 	data       []string // options of the file system itself: size=1G, lowerdir=...
 }
 
-// mountAttributes are the options that mount_setattr(2) supports. A cleared bit undoes an option of a
-// bind mount's source.
+// mountAttributes are the options that mount_setattr(2) supports. A cleared bit undoes an option of a bind mount's
+// source. The times of access are one field of several bits: mount_setattr(2) requires that it be cleared to set a
+// value.
 var mountAttributes = map[string]struct{ set, clear uint64 }{
 	"ro":          {set: unix.MOUNT_ATTR_RDONLY},
 	"rw":          {clear: unix.MOUNT_ATTR_RDONLY},
@@ -36,7 +37,8 @@ var mountAttributes = map[string]struct{ set, clear uint64 }{
 	"strictatime": {set: unix.MOUNT_ATTR_STRICTATIME, clear: unix.MOUNT_ATTR__ATIME},
 }
 
-// parseMountOptions sorts options; the last of contradicting ones takes precedence, as with mount(8).
+// parseMountOptions sorts options; the last of contradicting ones takes precedence, as with mount(8). It refuses shared
+// propagation: mounts and unmounts of a job would reach the node.
 func parseMountOptions(options []string) (mountOptions, error) {
 	var o mountOptions
 	for _, name := range options {
@@ -47,7 +49,7 @@ func parseMountOptions(options []string) (mountOptions, error) {
 			o.clear = o.clear&^a.set | a.clear
 		case name == "rbind":
 			o.recursive = true
-		case name == "bind", name == "private", name == "rprivate", name == "defaults":
+		case name == "bind", name == "private", name == "rprivate", name == "defaults": // true of each mount
 		case name == "shared", name == "rshared", name == "slave", name == "rslave", name == "unbindable",
 			name == "runbindable":
 			return o, fmt.Errorf("option %q is not supported: mounts of a jail are always private", name)
@@ -71,8 +73,8 @@ func (o mountOptions) openTreeFlags() uint {
 // fsconfigMax is the maximum length of a value of fsconfig(2), in bytes.
 const fsconfigMax = 255
 
-// splitLayers splits a list of overlay layers that is too long for one value into single layers, which
-// Linux 6.8 and later accept.
+// splitLayers splits a list of overlay layers that is too long for one value into single layers, which Linux 6.8 and
+// later accept as lowerdir+.
 func splitLayers(data []string) []string {
 	var out []string
 	for _, option := range data {

@@ -17,8 +17,8 @@ import (
 	"github.com/gojail/gojail/internal/storage"
 )
 
-// region is a directory tree as the kernel identifies it, whichever mounts show it: by its file system
-// and its path in there (proc_pid_mountinfo(5)).
+// region is a directory tree as the kernel identifies it, by its file system and its path in there
+// (proc_pid_mountinfo(5)): several mounts may show one region at different paths.
 type region struct {
 	major, minor int
 	path         string
@@ -32,7 +32,7 @@ func (r region) contains(other region) bool {
 	return r.major == other.major && r.minor == other.minor && config.Under(other.path, r.path)
 }
 
-// mountView is the mount table of a process with its root directory.
+// mountView is the mount table of a process, with its root directory.
 type mountView struct {
 	mounts []*mountinfo.Info
 	root   int // O_PATH
@@ -52,7 +52,7 @@ func ReadMountView(process string) (*mountView, error) {
 
 func (v *mountView) Close() { unix.Close(v.root) }
 
-// mountOf returns the mount that an open file lies on, or nil where the table lacks it.
+// mountOf returns the mount that an open file lies on, or nil if the table does not list it.
 func (v *mountView) mountOf(fd int) (*mountinfo.Info, error) {
 	id, err := storage.MountID(fd)
 	if err != nil {
@@ -76,6 +76,7 @@ func (v *mountView) RegionOf(fd int) (region, error) {
 	if err != nil {
 		return region{}, oneline.Cause(err)
 	}
+	// The link of a removed directory, or of one outside this process's root, is no path below the mount.
 	if m == nil || !config.Under(path, m.Mountpoint) {
 		return region{}, fmt.Errorf("%s is not in the mount table", path)
 	}

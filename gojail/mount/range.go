@@ -20,11 +20,11 @@ import (
 // OpenRange opens the root of the jail's template, mapped by the user namespace ids, and its data directories and other
 // mounts of the site, mapped by the user namespace data, as detached trees. The first is the root.
 //
-// The root is cloned without the mounts on it: the caller attaches the template's mounts to it unmapped,
-// and later mounts of the node do not appear.
+// The root is cloned without the mounts on it: the caller attaches the template's mounts to it unmapped, and mounts
+// that the node adds later do not appear.
 //
-// OpenRange requires Linux 5.12 and file systems with id-mapped mounts (mount_setattr(2), "ID-mapped
-// mounts": ext4, xfs, btrfs and others; nfs and lustre lack them).
+// OpenRange requires Linux 5.12 and file systems with id-mapped mounts (mount_setattr(2), "ID-mapped mounts": ext4,
+// xfs, btrfs and others; nfs and lustre do not have them).
 func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state.Record, ids, data int) (trees []Tree,
 	err error) {
 	namespace, err := template.Namespace("mnt")
@@ -37,7 +37,7 @@ func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state
 		return nil, err
 	}
 	defer view.Close()
-	// Only now is it certain that the process is still the template's.
+	// The namespace and the root are open now: an unchanged start time proves that both are the template's.
 	if start, err := procfs.StartTime(template.PID); err != nil || start != template.Start {
 		return nil, fmt.Errorf("the template of jail %s has just ended; try again", j.Name)
 	}
@@ -67,6 +67,7 @@ func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state
 	if err != nil {
 		return nil, err
 	}
+	// Before the template's namespace is entered: the sockets are named by their paths on the node.
 	covers, err := view.openCovers(c, j)
 	if err != nil {
 		return nil, err
@@ -122,7 +123,9 @@ func addRemedy(err error) error {
 	return err
 }
 
-// inMountNamespace runs f on a separate thread in a mount namespace.
+// inMountNamespace runs f on a separate thread in a mount namespace: open_tree(2) clones only mounts of the caller's
+// namespace. setns(2) refuses a thread that shares its root and working directory with others (CLONE_FS), so the thread
+// gets its own first.
 func inMountNamespace(namespace int, f func() error) error {
 	return doOnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
@@ -135,8 +138,8 @@ func inMountNamespace(namespace int, f func() error) error {
 	})
 }
 
-// openRange clones the root, other mounts of the site and the data directories of a view. The thread must be in the
-// view's namespace.
+// openRange clones the root, other mounts of the site and the data directories of a view, in the order in which the
+// caller attaches them. The thread must be in the view's namespace.
 func (v *mountView) openRange(others, places []place, ids, data int) (trees []Tree, err error) {
 	defer func() {
 		if err != nil {
@@ -166,8 +169,8 @@ func (v *mountView) openRange(others, places []place, ids, data int) (trees []Tr
 	return trees, nil
 }
 
-// CloneMapped clones the mount at an open directory, with the mounts below it if recursive, mapped by a
-// user namespace.
+// CloneMapped clones the mount at an open directory, with the mounts below it if recursive is set, and maps its ids by
+// a user namespace.
 func CloneMapped(at int, recursive bool, namespace int) (int, error) {
 	fd, err := cloneNosuid(at, recursive)
 	if err != nil {
@@ -180,7 +183,8 @@ func CloneMapped(at int, recursive bool, namespace int) (int, error) {
 	return fd, nil
 }
 
-// cloneNosuid clones a mount, unmapped, with private, nosuid and nodev.
+// cloneNosuid clones a mount without mapping its ids, and makes the clone private, nosuid and nodev: a set-user-ID file
+// or a device node in it must give nobody rights.
 func cloneNosuid(at int, recursive bool) (int, error) {
 	o := mountOptions{recursive: recursive, set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 	fd, err := unix.OpenTree(at, "", o.openTreeFlags()|unix.AT_EMPTY_PATH)
@@ -202,6 +206,8 @@ func MapIDs(tree, namespace int, source string) error {
 	return nil
 }
 
+// mapIDs sets the mapping of all mounts in a tree. The kernel accepts it once per mount, and only while the mount is in
+// no namespace (mount_setattr(2), "ID-mapped mounts").
 func mapIDs(tree, namespace int) error {
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(namespace)}
 	return unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr)

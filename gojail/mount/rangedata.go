@@ -13,9 +13,10 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// openOther clones a mount of the site outside data directories, mapped as these are: a process with an id of the range
-// then neither connects to a daemon of the node there nor leaves files that belong to that id. What cannot map ids,
-// such as NFS, stays as it is, and so does a mount with device nodes.
+// openOther clones a mount of the site outside the data directories, and maps it as those are mapped. A process with an
+// id of the range can then neither connect to a daemon of the node there nor leave files that belong to that id. A
+// mount that cannot map ids, such as NFS, is cloned unmapped; one with device nodes is not cloned, and the template's
+// mount stays.
 func (v *mountView) openOther(p place, data int) ([]Tree, error) {
 	m, err := v.mountOf(p.fd)
 	if err != nil || m == nil {
@@ -29,8 +30,9 @@ func (v *mountView) openOther(p place, data int) ([]Tree, error) {
 	return v.openData(p, data, false)
 }
 
-// openData clones a directory with all mounts in it: at once, or one by one where some cannot map ids. With strict, it
-// fails for a mount that has to map them.
+// openData clones a directory with all mounts in it: at once, or one by one if some of them cannot map ids, because
+// mount_setattr(2) changes all mounts of a tree or none. With strict, it fails for a mount that must be mapped and
+// cannot.
 func (v *mountView) openData(p place, data int, strict bool) ([]Tree, error) {
 	if fd, err := CloneMapped(p.fd, true, data); err == nil {
 		return []Tree{{FD: fd, Destination: p.path}}, nil
@@ -55,7 +57,7 @@ func (v *mountView) openData(p place, data int, strict bool) ([]Tree, error) {
 	return trees, nil
 }
 
-// mountsBelow returns the mounts below a path, parents first.
+// mountsBelow returns the mounts below a path, parents first, so that the caller can attach them in this order.
 func (v *mountView) mountsBelow(path string) []*mountinfo.Info {
 	var list []*mountinfo.Info
 	for _, m := range v.mounts {
@@ -67,8 +69,8 @@ func (v *mountView) mountsBelow(path string) []*mountinfo.Info {
 	return slices.CompactFunc(list, func(a, b *mountinfo.Info) bool { return a.Mountpoint == b.Mountpoint })
 }
 
-// openDataMount clones one mount. Where ids cannot be mapped, a read-only mount, or one without files of
-// users, stays unmapped, and without strict any mount.
+// openDataMount clones one mount. If its ids cannot be mapped, a read-only mount, and one without files of users, stays
+// unmapped; without strict, any mount does.
 func (v *mountView) openDataMount(p place, data int, strict bool) (int, error) {
 	fd, failed := CloneMapped(p.fd, false, data)
 	if failed == nil {

@@ -18,11 +18,11 @@ import (
 type jailRoot struct {
 	name   string // name of the jail, for messages
 	path   string // path on the host, for messages
-	image  bool   // on an image, in which nothing can be created
+	image  bool   // whether the root is an image, in which nothing can be created
 	fd     int
 	sealed bool            // to be made read-only when the view is complete
 	owned  map[uint64]bool // device numbers of the file systems that the view mounted
-	placed []placed        // mounts of the kernel's file systems, of the view's own and of its data, in order
+	placed []placed        // attached mounts in which targets are resolved from their descriptors, in order
 }
 
 // placed is a mount of the view that is attached.
@@ -34,7 +34,8 @@ type placed struct {
 
 func (r *jailRoot) close() { unix.Close(r.fd) }
 
-// addOwned permits the creation of targets in the file system of fd.
+// addOwned permits the creation of targets in the file system of fd, which it identifies by its device number: a
+// target's path does not tell on which mount it lies.
 func (r *jailRoot) addOwned(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -44,11 +45,11 @@ func (r *jailRoot) addOwned(fd int) error {
 	return nil
 }
 
-// openInView resolves path with this root as "/": no symlink, ".." or link of /proc leads out of it
-// (openat2(2), Linux 5.6). A path in a mount of the view is resolved from that mount: the owner of the
-// root may rename the mount's directory at any time, and replace it.
+// openInView resolves path with this root as "/": no symlink, ".." or link of /proc leads out of it (openat2(2), Linux
+// 5.6). A path in a mount of the view is resolved from that mount: the owner of the jail's root may rename or replace
+// the directory on which it is mounted at any time.
 func (r *jailRoot) openInView(path string, flags uint64) (int, error) {
-	for i := len(r.placed) - 1; i >= 0; i-- {
+	for i := len(r.placed) - 1; i >= 0; i-- { // a later mount covers an earlier one
 		if rest, below := strings.CutPrefix(path, r.placed[i].path+"/"); below {
 			return rootpath.Open(r.placed[i].fd, rest, flags, r.placed[i].resolve)
 		}
@@ -56,11 +57,11 @@ func (r *jailRoot) openInView(path string, flags uint64) (int, error) {
 	return rootpath.OpenInRoot(r.fd, path, flags)
 }
 
-// openTarget opens a mount target. It creates a missing one only on a file system of the view itself: on
-// shared storage all nodes would race to create it.
+// openTarget opens a mount target. It creates a missing one only on a file system of the view itself: on shared storage
+// all nodes would race to create it.
 //
-// The target of a file is the name itself, though it be a symlink: the file that this leads to has other names, and
-// programs that use those must see it. No directory can be mounted on a symlink, so that one is followed.
+// The target of a file is the name itself, even if it is a symlink: the file to which that leads has other names, and
+// programs that use those must see it. A directory cannot be mounted on a symlink, so a symlink to one is followed.
 func (r *jailRoot) openTarget(path string, dir bool) (int, error) {
 	flags := targetFlags(dir)
 	fd, err := r.openInView(path, flags)
@@ -100,13 +101,15 @@ func (r *jailRoot) makeSharedDir(path string) error {
 		return err
 	}
 	defer unix.Close(fd)
+	// By the path below /proc, because fchmod(2) fails with EBADF for a path descriptor.
 	if err := unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), 0o777|unix.S_ISVTX); err != nil {
 		return &mountError{Op: "chmod", Target: path, Err: err}
 	}
 	return nil
 }
 
-// openParent opens the directory of path, to create an entry in it.
+// openParent opens the directory of path, to create an entry in it. It refuses a directory on any file system but the
+// view's own.
 func (r *jailRoot) openParent(path string) (int, error) {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
 		return -1, fmt.Errorf("mount target %q is not a clean absolute path below /", path)
@@ -165,7 +168,8 @@ func (r *jailRoot) resolveError(path string, err error) error {
 	return &mountError{Op: "openat2", Target: path, Err: err}
 }
 
-// placeTree attaches a tree at its destination.
+// placeTree attaches a tree at its destination, by descriptor: the target was checked, and its path may lead elsewhere
+// by now.
 func (r *jailRoot) placeTree(t tree) error {
 	fd, err := r.openTarget(t.destination(), t.dir)
 	if err != nil {
@@ -180,7 +184,7 @@ func (r *jailRoot) placeTree(t tree) error {
 			Err: err}
 	}
 	switch {
-	case t.data:
+	case t.data: // users write there: a symlink that leads out of it is refused, and never followed by root
 		r.placed = append(r.placed, placed{t.destination(), t.fd, unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
 	case t.owned || t.mount.Type == "proc" || t.mount.Type == "sysfs":
 		r.placed = append(r.placed, placed{t.destination(), t.fd, rootpath.InRoot})
@@ -191,8 +195,8 @@ func (r *jailRoot) placeTree(t tree) error {
 	return nil
 }
 
-// checkFits refuses a target of the wrong kind, and the root itself, since a mount on it would hide the
-// jail.
+// checkFits refuses a target of the wrong kind, for which move_mount(2) fails without saying why, and the root itself,
+// because a mount on it would hide the jail.
 func (r *jailRoot) checkFits(t tree, target int) error {
 	var st, root unix.Stat_t
 	if err := unix.Fstat(target, &st); err != nil {

@@ -38,7 +38,8 @@ func MissingTargets(c *config.Config, j *config.Jail, v *plan.View, root int) ([
 	return missing, nil
 }
 
-// statTarget returns the status of a mount target, which is a symbolic link's own where a file is mounted.
+// statTarget returns the status of a mount target. For a file it is that of the name itself, even of a symbolic link,
+// as openTarget opens it.
 func statTarget(root int, t plan.Target) (st unix.Stat_t, err error) {
 	fd, err := rootpath.OpenInRoot(root, t.Path, targetFlags(t.Dir))
 	if err != nil {
@@ -48,8 +49,8 @@ func statTarget(root int, t plan.Target) (st unix.Stat_t, err error) {
 	return st, unix.Fstat(fd, &st)
 }
 
-// MakeTargets creates the missing targets on the jail's storage and returns them, and a machine ID for the node's to be
-// mounted on, which a jail may lack. Nodes take turns (flock on ROOT/.gojail.lock).
+// MakeTargets creates the missing targets on the jail's storage and returns them. If the jail shows the node's machine
+// ID and has no such file, MakeTargets creates it as a mount target. Nodes take turns (flock on ROOT/.gojail.lock).
 func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.Time) ([]plan.Target, error) {
 	root, err := node.OpenJail(j)
 	if err != nil {
@@ -85,8 +86,8 @@ func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.T
 	return made, nil
 }
 
-// lockRoot takes the lock that nodes take before they create targets in a jail's open root. The path may lead elsewhere
-// by now.
+// lockRoot takes the lock that nodes take before they create targets in a jail's open root. It opens the file in that
+// root: the path of the root may lead elsewhere by now.
 func lockRoot(j *config.Jail, root int, deadline time.Time) (*os.File, error) {
 	path := filepath.Join(j.Root, contract.RootLock)
 	fd, err := unix.Openat(root, contract.RootLock, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
@@ -122,8 +123,8 @@ func explainWriteError(j *config.Jail, attempt string, err error) error {
 	return config.JailErrorf(j.Name, "cannot %s in %s: %w", attempt, j.Root, err)
 }
 
-// makeTarget creates one target and the directories above it. Every parent is resolved inside the root,
-// so no symlink of the jail leads out of it.
+// makeTarget creates one target and the directories above it. Every parent is resolved inside the root, so that no
+// symlink of the jail leads out of it.
 func makeTarget(root int, t plan.Target, made *[]plan.Target) error {
 	parent, err := rootpath.OpenBeneath(root, filepath.Dir(t.Path), rootpath.InRoot)
 	if err == unix.ENOENT {

@@ -16,9 +16,9 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// MakeLocal creates the node-local directories of a jail below scratch, each with the owner and mode of
-// the directory in the jail. It is called before a jail is assembled, with the jail's open root, and does
-// not change existing directories.
+// MakeLocal creates the node-local directories of a jail below scratch, each with the owner and mode of the directory
+// in the jail, so that tasks may do there what they may do in the jail's. It is called before a jail is assembled, with
+// the jail's open root, and does not change existing directories.
 func MakeLocal(c *config.Config, j *config.Jail, root int) error {
 	for _, path := range j.Local {
 		like, err := node.StatIn(root, path)
@@ -37,9 +37,10 @@ func MakeLocal(c *config.Config, j *config.Jail, root int) error {
 	return nil
 }
 
-// makeBelow creates scratch and the missing directories of path, which is below it, the last one with the owner and
-// mode of like. Only root can replace the other directories: they are checked before, so that nothing is created in a
-// user's, and again when they exist, as a user may have created one in a sticky directory meanwhile.
+// makeBelow creates scratch and the missing directories of path, which lies below scratch. The last directory gets the
+// owner and mode of like; only root may be able to replace the others. They are checked before anything is created, so
+// that nothing is created in a user's directory, and again when they exist, because a user may have created one of them
+// in a sticky directory meanwhile.
 func makeBelow(scratch, path string, like unix.Stat_t) error {
 	if err := trusted.Parents(path); err != nil {
 		return err
@@ -70,7 +71,7 @@ func makeLike(dir string, like unix.Stat_t) error {
 		return err
 	}
 	defer os.Remove(temporary) // only after an error: otherwise it was renamed
-	// By a descriptor: its new owner may replace it where the directory above is sticky.
+	// By a descriptor: the new owner may replace the name if the directory above it is sticky.
 	made, err := os.OpenFile(temporary, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
@@ -82,6 +83,8 @@ func makeLike(dir string, like unix.Stat_t) error {
 	if err := unix.Fchmod(int(made.Fd()), like.Mode&0o7777); err != nil {
 		return err
 	}
+	// Another launch may have been first: rename(2) replaces an empty directory, and fails for one that is in use
+	// already.
 	if err := os.Rename(temporary, dir); err != nil && !rootpath.Exists(dir) {
 		return err
 	}

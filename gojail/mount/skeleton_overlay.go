@@ -13,8 +13,9 @@ import (
 	"github.com/gojail/gojail/gojail/plan"
 )
 
-// PlanSkeleton adds to the view of a jail the mount targets that its open root lacks, if each job has changes
-// to the root of its own: then they need not be created on the jail's storage, nor be in its image.
+// PlanSkeleton adds to the view of a jail the mount targets that its open root lacks, if each job has changes to the
+// root of its own. They are then created in an overlay, and need to exist neither on the jail's storage nor in its
+// image.
 func PlanSkeleton(c *config.Config, j *config.Jail, v *plan.View, root int) (err error) {
 	if j.Writable != "" {
 		v.Skeleton, err = MissingTargets(c, j, v, root)
@@ -22,8 +23,8 @@ func PlanSkeleton(c *config.Config, j *config.Jail, v *plan.View, root int) (err
 	return err
 }
 
-// openSkeleton returns an overlay of a jail's root in which the missing targets exist, as a detached mount. It
-// is read-only: the overlays of jobs, which are on top of it, hold what they change.
+// openSkeleton returns an overlay of a jail's root in which the missing targets exist, as a detached mount. It is
+// read-only: the overlays of jobs, which lie on top of it, hold their changes.
 func openSkeleton(v *plan.View, jail openJail) (int, error) {
 	layers, err := newFilesystem(plan.Tmpfs("/", "mode=700", "nosuid", "nodev"))
 	if err != nil {
@@ -34,7 +35,7 @@ func openSkeleton(v *plan.View, jail openJail) (int, error) {
 	if err := attachOnRoot(layers.fd, "tmpfs"); err != nil {
 		return -1, err
 	}
-	defer detachRoot(layers.fd)
+	defer detachRoot(layers.fd) // the overlay has its own mounts of the layers (clone_private_mount)
 	if err := makeLayers(layers.fd, jail.root); err != nil {
 		return -1, fmt.Errorf("cannot create the layers of an overlay: %w", err)
 	}
@@ -61,7 +62,8 @@ func openSkeleton(v *plan.View, jail openJail) (int, error) {
 	return t.fd, nil
 }
 
-// makeLayers creates the directories work, and upper, which looks like the root.
+// makeLayers creates the directories work and upper. upper gets the owner and mode of the jail's root, because the root
+// of an overlay has those of its upper layer.
 func makeLayers(dir, root int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(root, &st); err != nil {

@@ -21,11 +21,11 @@ import (
 	"github.com/gojail/gojail/internal/storage"
 )
 
-// SuidError reports where a set-user-ID file of a jail could be executed.
+// SuidError is the error for a place at which a set-user-ID file of a jail could be executed.
 type SuidError struct {
 	path  string // path in the view of the node's users
-	mount string // mount point that shows it
-	jail  string // jail that shows it; instead of mount
+	mount string // mount point through which the path is seen
+	jail  string // jail that shows the path, instead of mount
 }
 
 func (e *SuidError) Error() string {
@@ -63,9 +63,9 @@ func squashesRoot(dir string) bool {
 	return storage.SquashesRoot(fd) == storage.Yes
 }
 
-// RefuseSuid fails if users of this node can execute set-user-ID files created in a region: by any path
-// of the node, or of a jail where set-user-ID files work. Users who see a nosuid mount of a region may
-// still move files within that mount.
+// RefuseSuid fails if users of this node can execute set-user-ID files created in a region: by any path of the node, or
+// of a jail in which set-user-ID files work. A nosuid mount is not enough: users who see more than the region through
+// one mount may move a file out of the region (rename(2) works within a mount), to where another mount shows it.
 func RefuseSuid(c *config.Config, own region) error {
 	if strings.HasSuffix(own.path, "//deleted") {
 		return errors.New("the jail's root was removed on this node; run: gojail reload")
@@ -79,6 +79,7 @@ func RefuseSuid(c *config.Config, own region) error {
 			v.Close()
 		}
 	}()
+	// Each region to which files can be moved from a known one is judged in the same way, until no new one is found.
 	reach := []region{own}
 	for i := 0; i < len(reach); i++ {
 		for _, v := range views {
@@ -99,9 +100,9 @@ func RefuseSuid(c *config.Config, own region) error {
 	return nil
 }
 
-// openUsersViews returns the mount tables of this node's users: slurmd's, from which this process has its
-// own, and process 1's, which differs where slurmd's unit has its own mounts. A process 1 that root
-// cannot inspect, as in some containers, is omitted.
+// openUsersViews returns the mount tables of this node's users: slurmd's, of which this process has a copy, and that of
+// process 1, which differs if slurmd's unit has mounts of its own. A process 1 that root cannot inspect, as in some
+// containers, is omitted.
 func openUsersViews() ([]*mountView, error) {
 	own, err := ReadMountView("self")
 	if err != nil {
@@ -148,9 +149,9 @@ func (v *mountView) findRegions(r region) ([]region, error) {
 	return more, nil
 }
 
-// isReachable reports whether users can reach a path through this mount: no other mount covers it, and no
-// directory above it belongs to root and is closed to others. The path comes from the kernel; it is
-// resolved name by name, and a symbolic link ends the walk.
+// isReachable reports whether users can reach a path through this mount: no other mount covers it, and no directory
+// above it belongs to root and is closed to others. The path comes from the kernel, which names real directories only:
+// it is resolved name by name, and a symbolic link on the way means that the directory was replaced or covered.
 func (v *mountView) isReachable(m *mountinfo.Info, path string) (bool, error) {
 	fd, err := unix.FcntlInt(uintptr(v.root), unix.F_DUPFD_CLOEXEC, 0)
 	defer func() { unix.Close(fd) }()
@@ -178,10 +179,11 @@ func (v *mountView) isReachable(m *mountinfo.Info, path string) (bool, error) {
 		return false, fmt.Errorf("cannot look up %s: %w", path, err)
 	}
 	id, err := storage.MountID(fd)
-	return id == m.ID, err
+	return id == m.ID, err // another id: a mount on the same path covers m
 }
 
-// refuseJails fails if a jail where set-user-ID files work shows a region.
+// refuseJails fails if a jail in which set-user-ID files work shows a region. With no_new_privs, execve(2) ignores the
+// set-user-ID bit.
 func refuseJails(c *config.Config, v *mountView, r region) error {
 	for _, name := range c.JailNames() {
 		j := c.Jails[name]
@@ -222,8 +224,8 @@ func openJailSource(source, jail string) (int, error) {
 	return OpenSource(source, jail, root)
 }
 
-// findRegionsShownBy returns the regions that a bind mount of a jail shows, except those that are nosuid
-// on the node.
+// findRegionsShownBy returns the regions that a bind mount of a jail shows, except those that are nosuid on the node:
+// the clone of a mount has its options.
 func (v *mountView) findRegionsShownBy(source, jail string, recursive bool) ([]region, error) {
 	fd, err := openJailSource(source, jail)
 	if err == unix.ENOENT || err == unix.ENOTDIR {

@@ -21,8 +21,8 @@ type Credentials struct {
 	Groups   []uint32 // supplementary groups
 }
 
-// Tree is a user's mount as a detached tree. The caller closes FD, which is close-on-exec, and attaches
-// it to Destination without following symlinks: the path has none, and the site's rules permit it.
+// Tree is a user's mount as a detached tree. The caller closes FD, which is close-on-exec, and attaches it to
+// Destination without following symlinks: that path has none, and the site's rules permit it.
 type Tree struct {
 	FD          int
 	Destination string
@@ -73,6 +73,8 @@ func openUserMount(c *config.Config, j *config.Jail, m config.UserMount, who Cre
 		return Tree{}, err
 	}
 	t := Tree{FD: -1}
+	// From here on root works with what is open: the user may exchange the paths at any time, so the rules are applied
+	// to the real paths of the descriptors.
 	real, err := rootpath.OfDescriptor(source, m.Source)
 	if err != nil {
 		return t, err
@@ -92,7 +94,7 @@ func openUserMount(c *config.Config, j *config.Jail, m config.UserMount, who Cre
 
 // openSource opens a source as the user, who must be able to read it.
 func openSource(path string, who Credentials) (int, error) {
-	// O_DIRECTORY first: it triggers automounts.
+	// O_DIRECTORY first: with O_PATH alone, the lookup triggers no automount (open(2)).
 	need := uint32(unix.R_OK | unix.X_OK)
 	fd, err := rootpath.Open(unix.AT_FDCWD, path, unix.O_PATH|unix.O_DIRECTORY, unix.RESOLVE_NO_MAGICLINKS)
 	if err == unix.ENOTDIR {
@@ -102,6 +104,7 @@ func openSource(path string, who Credentials) (int, error) {
 	if err != nil {
 		return -1, explainUserError(path, who, err)
 	}
+	// O_PATH requires no permission for the file itself (open(2)): without this, a user could mount what root may read.
 	if err := unix.Faccessat2(fd, "", need, unix.AT_EMPTY_PATH|unix.AT_EACCESS); err != nil {
 		unix.Close(fd)
 		return -1, explainUserError(path, who, err)
@@ -109,8 +112,8 @@ func openSource(path string, who Credentials) (int, error) {
 	return fd, nil
 }
 
-// openDestination opens a destination as the user, so that errors reveal nothing about directories of
-// others.
+// openDestination opens a destination as the user, so that errors reveal nothing about directories that the user may
+// not enter.
 func openDestination(root int, path, jail string, who Credentials) (int, error) {
 	fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)
 	if err == unix.ENOENT {
@@ -165,8 +168,8 @@ func cloneForUser(source int, readonly bool) (int, error) {
 	return fd, nil
 }
 
-// doAsUser runs f, with the open directory root, on a thread with only the user's rights. Other threads
-// keep their rights.
+// doAsUser runs f, with the open directory root, on a thread with only the user's rights: the kernel itself then
+// decides what the user may open. Other threads keep their rights.
 func doAsUser(who Credentials, root string, f func(rootFD int) error) error {
 	rootFD, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -181,8 +184,9 @@ func doAsUser(who Credentials, root string, f func(rootFD int) error) error {
 	})
 }
 
-// doOnThread runs f on a thread that ends with it. The main thread is blocked if it is scheduled first:
-// the runtime would park it instead of ending it.
+// doOnThread runs f on a thread that ends with it, so that no other goroutine inherits the rights or the namespace that
+// f sets. If the goroutine is scheduled on the main thread, it blocks that and starts another: the runtime would park
+// the main thread instead of ending it.
 func doOnThread(f func() error) error {
 	done := make(chan error)
 	go func() {
@@ -198,8 +202,9 @@ func doOnThread(f func() error) error {
 	return <-done
 }
 
-// becomeUser gives this thread the user's ids. The raw system calls change one thread (credentials(7));
-// the C library's functions would change all. Leaving uid 0 drops all capabilities (capabilities(7)).
+// becomeUser gives this thread the user's ids. The raw system calls change one thread (credentials(7)); the functions
+// of the C library would change all. The user id is last, because the others can be set by root only. Leaving uid 0
+// drops all capabilities (capabilities(7)).
 func becomeUser(who Credentials) error {
 	var list unsafe.Pointer
 	if len(who.Groups) > 0 {

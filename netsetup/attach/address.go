@@ -13,8 +13,8 @@ import (
 	"github.com/gojail/gojail/netsetup/probe"
 )
 
-// rulePriority is the priority of the first rail's rule, before that of main (32766). The
-// rail's index is added to it.
+// rulePriority is the priority of the first rail's rule. The index of a rail is added to it. All are before the rule of
+// main (32766): main has the default route, by which the rail's packets would leave.
 const rulePriority = 10000
 
 // controlRail is the rail under which the address of a control interface is leased.
@@ -28,8 +28,8 @@ func (s *Site) buildOwner(job, rail string) pool.Owner {
 	return pool.Owner{Cluster: s.Cluster, Job: job, Node: s.Config.Node, Rail: rail}
 }
 
-// releaseAddress releases a job's addresses of a pool. A pool that is no longer in
-// network.toml has nothing to release.
+// releaseAddress releases a job's addresses of a pool. A pool that is no longer in network.toml has nothing to release.
+// Without any network.toml it fails, so that the journal stays and a later undo releases the addresses.
 func (s *Site) releaseAddress(ctx context.Context, name, job, rail string) error {
 	if s.Config == nil {
 		return errors.New("the address pools are unknown without network.toml; correct it")
@@ -50,7 +50,8 @@ func (r *rail) buildClaim() pool.Claim {
 	return pool.Claim{Owner: r.site.buildOwner(r.entry.Job, r.entry.Rail), VF: r.entry.PCI, Slot: r.entry.Slot}
 }
 
-// acquire leases an address from each pool of the rail.
+// acquire leases an address from each pool of the rail. It is the first step after the journal is written, which names
+// the pools: an undo releases a lease even if the process is killed before the address is in the journal.
 func (r *rail) acquire(ctx context.Context) error {
 	for _, p := range r.config.Pools {
 		opened, err := r.site.openPool(ctx, p)
@@ -66,8 +67,8 @@ func (r *rail) acquire(ctx context.Context) error {
 	return nil
 }
 
-// release releases the addresses, unless the VF is still in another namespace and answers
-// for them.
+// release releases the addresses, unless the VF is still in another namespace: an interface there would answer for an
+// address that another job gets.
 func (r *rail) release(ctx context.Context) error {
 	if r.away {
 		return nil // the journal stays, so that a later undo releases them
@@ -83,7 +84,8 @@ func (r *rail) release(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// probeConflict probes whether another machine has an address of the rail.
+// probeConflict probes whether another machine has an address of the rail. It comes before setAddress: the kernel would
+// answer for the address from then on, and two machines would confuse their neighbours' caches.
 func (r *rail) probeConflict(ctx context.Context) error {
 	for _, p := range r.config.Pools {
 		err := r.site.ensureUnclaimed(ctx, func() *probe.Prober { return r.prober.open(r.job, r.index) }, p,
@@ -99,16 +101,16 @@ func (r *rail) probeConflict(ctx context.Context) error {
 	return nil
 }
 
-// ensureUnclaimed probes whether another machine has an address, and if so replaces it by
-// the next address of the pool, until one is free or the pool gives no more. It calls took
-// with each new address.
-func (s *Site) ensureUnclaimed(ctx context.Context, asks func() *probe.Prober, p *config.Pool, claim pool.Claim,
-	address netip.Addr, took func(netip.Addr) error) error {
+// ensureUnclaimed probes whether another machine has an address. If so, it replaces the address by the next one of the
+// pool, until one is free or the pool has no more. It calls record with each new address, which must be in the journal
+// before it is used.
+func (s *Site) ensureUnclaimed(ctx context.Context, openProber func() *probe.Prober, p *config.Pool, claim pool.Claim,
+	address netip.Addr, record func(netip.Addr) error) error {
 	if !s.Config.ProbesConflicts(p) {
 		return nil
 	}
 	for {
-		err := asks().ProbeConflict(ctx, address, s.probeOptions())
+		err := openProber().ProbeConflict(ctx, address, s.probeOptions())
 		conflict := new(probe.ConflictError)
 		if !errors.As(err, &conflict) {
 			return err
@@ -120,7 +122,7 @@ func (s *Site) ensureUnclaimed(ctx context.Context, asks func() *probe.Prober, p
 		if address, err = opened.ReportConflict(ctx, claim, conflict.Address, conflict.MAC); err != nil {
 			return err
 		}
-		if err := took(address); err != nil {
+		if err := record(address); err != nil {
 			return err
 		}
 	}
@@ -144,9 +146,9 @@ func (r *rail) setAddress(context.Context) error {
 	return nil
 }
 
-// addRoutes fills the rail's table, and then adds the rule that looks packets from the
-// rail's address up in it. Packets that match no route of the table are rejected and do not
-// leave by another rail; the gateway is only in this table, so the default route does not
+// addRoutes fills the rail's table, and then adds the rule by which packets from the rail's address are looked up in
+// it: in this order, no packet meets a rule with an empty table and goes on to main. Packets that match no route of the
+// table are rejected and do not leave by another rail. The gateway is only in this table, so the default route does not
 // change.
 func (r *rail) addRoutes(context.Context) error {
 	for _, p := range r.config.Pools {
@@ -167,9 +169,8 @@ func (r *rail) addRoutes(context.Context) error {
 	return nil
 }
 
-// planRoutes returns the routes of a pool: all of them in the rail's table, and in main the
-// routes to networks behind the rail, for programs that bind to no address (UCX looks at
-// main only).
+// planRoutes returns the routes of a pool: all of them in the rail's table, and in main the routes to networks behind
+// the rail, for programs that bind to no address (UCX looks at main only).
 func (r *rail) planRoutes(p *config.Pool) []link.Route {
 	to := func(to netip.Prefix, via netip.Addr, table int) link.Route {
 		return link.Route{To: to, Via: via, Link: r.index, Source: r.entry.Pools[p.Name], Table: table,
@@ -189,7 +190,8 @@ func (r *rail) planRoutes(p *config.Pool) []link.Route {
 	return all
 }
 
-// flushRoutes removes the rule and the table, if the VF is still in the job's namespace.
+// flushRoutes removes the rule and the table. If the VF is no longer in the job's namespace, it does nothing: the
+// kernel removed the routes with the interface, or the namespace with both.
 func (r *rail) flushRoutes(context.Context) error {
 	if _, ok := r.findInJob(); !ok {
 		return nil
@@ -213,8 +215,8 @@ func (r *rail) probeGateway(ctx context.Context) error {
 	return nil
 }
 
-// announce announces the addresses to the neighbours, which may know them from another
-// machine.
+// announce announces the addresses to the neighbours: their caches may still have the MAC of the machine that had them
+// before.
 func (r *rail) announce(context.Context) error {
 	for _, p := range r.config.Pools {
 		if err := r.prober.open(r.job, r.index).Announce(r.entry.Pools[p.Name]); err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/gojail/gojail/netsetup/provision"
 )
 
-// undoTime is the timeout for undoing a failed attach. It applies even if the caller's own
-// deadline has passed.
+// undoTime is the timeout for undoing a failed attach. It is independent of the caller's deadline, which is often the
+// reason of the failure and would leave no time to undo anything.
 const undoTime = 30 * time.Second
 
 // Attach gives a job its VFs, and returns when all of them are ready for use. It returns the
@@ -48,6 +48,7 @@ func Attach(ctx context.Context, site Site, j Job) (*Network, error) {
 		}
 		return known.Network, nil
 	}
+	// A step whose launcher was killed, or a job of the same number before, may have left a network.
 	if err := s.releaseLeftovers(ctx); err != nil {
 		return nil, oneline.Error(fmt.Errorf("job %s: cannot release its previous network: %w", j.ID, err))
 	}
@@ -60,8 +61,8 @@ func Attach(ctx context.Context, site Site, j Job) (*Network, error) {
 	return nil, oneline.Error(fmt.Errorf("job %s: %w", j.ID, errors.Join(err, s.releaseAll(undo))))
 }
 
-// isComplete reports whether the job has its network in the session's namespace. It looks
-// for the job's VFs there, because the kernel reuses the numbers of namespaces.
+// isComplete reports whether the job has its network in the session's namespace. The number of the namespace is not
+// enough, because the kernel reuses the numbers of namespaces: isComplete looks for the job's VFs there.
 func (s *session) isComplete(known *record) bool {
 	if known == nil || known.Network == nil || known.Netns != s.netns || known.Boot != s.boot {
 		return false
@@ -92,6 +93,7 @@ func (s *session) attach(ctx context.Context, j Job) (*Network, error) {
 	return rec.Network, writeJournal(s.state.jobPath(s.job), rec)
 }
 
+// Causes with which the other steps of a job end. They tell which of several errors came first.
 var (
 	errOther   = errors.New("another rail of the job failed")
 	errControl = errors.New("the job's control interface failed")
@@ -117,8 +119,8 @@ func (s *session) prepareNamespace() error {
 	return err
 }
 
-// doAll creates the control interface while the rails go through their steps, since each
-// probes its network, which takes time. The first error ends the others and is returned.
+// doAll creates the control interface while the rails go through their steps, because each of them probes its network,
+// which takes time. The first error ends the others and is returned: the errors of the others only follow from it.
 func (s *session) doAll(ctx context.Context, rec *record, rails []*rail) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -141,8 +143,8 @@ func (s *session) doAll(ctx context.Context, rec *record, rails []*rail) error {
 	return err
 }
 
-// doRails takes all rails through their steps in parallel. The first error ends the others
-// and is returned.
+// doRails takes all rails through their steps in parallel. The first error ends the others and is returned. doRails
+// still waits for them: no step may change a VF while the undo runs.
 func (s *session) doRails(ctx context.Context, rails []*rail) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -157,7 +159,8 @@ func (s *session) doRails(ctx context.Context, rails []*rail) error {
 	return errors.Join(err, first)
 }
 
-// reserveVFs chooses VFs and writes their journals, with the node's lock.
+// reserveVFs chooses VFs and writes their journals, with the node's lock: from the journal on, no other job chooses the
+// same VF.
 func (s *session) reserveVFs(ctx context.Context, j Job) (*record, []*rail, error) {
 	lock, err := s.state.lockNode(ctx)
 	if err != nil {
@@ -172,13 +175,14 @@ func (s *session) reserveVFs(ctx context.Context, j Job) (*record, []*rail, erro
 	if rec.Control, err = s.planControl(); err != nil {
 		return nil, nil, err
 	}
+	// Under the node's lock, like the journals of VFs: the record takes the slot of the control interface.
 	if err := writeJournal(s.state.jobPath(s.job), rec); err != nil {
 		return nil, nil, err
 	}
 	var rails []*rail
 	for _, c := range chosen {
 		r := s.newRail(c)
-		if err := r.observe(); err != nil {
+		if err := r.observe(); err != nil { // before the journal, which must hold the original state
 			return nil, nil, fmt.Errorf("%s: %w", r.entry, err)
 		}
 		if err := r.writeJournal(); err != nil {

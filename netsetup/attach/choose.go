@@ -20,10 +20,11 @@ type choice struct {
 	slot int // index of the VF among the rail's VFs, including missing ones
 }
 
-// taken is what jobs have, with the reason.
+// taken is what jobs hold on the node. The values are the reasons why it is not free.
 type taken struct {
 	vfs map[string]string // by PCI address
-	// a card that went or came since then shifts the slots, and with them the derived addresses
+	// by rail and slot; derived addresses belong to a slot, and a card that came or went since then has shifted the
+	// slots of the VFs
 	slots map[railSlot]string
 }
 
@@ -32,15 +33,15 @@ type railSlot struct {
 	slot int
 }
 
-// choose returns a VF for each rail: the VF that Slurm allocated by GRES, where Slurm says which; else the free VF
-// nearest to one of the job's GPUs, else the first free VF. choose is pure.
+// choose returns a VF for each rail: the VF that Slurm allocated by GRES, if Slurm names it; else the free VF nearest
+// to one of the job's GPUs, else the first free VF. choose is pure.
 func choose(rails []*config.Rail, cards []policy.Card, j Job, gpus []*inventory.GPU, held taken) ([]choice, error) {
 	var chosen []choice
 	own := map[string]bool{}
 	for _, rail := range rails {
 		all := listCandidates(rail, cards)
-		given := j.Devices != nil && isGRESNamed(rail)
-		if given {
+		allocated := j.Devices != nil && isGRESNamed(rail)
+		if allocated {
 			all = slices.DeleteFunc(all, func(c choice) bool { return !slices.Contains(j.Devices, c.vf.PCI) })
 			if len(all) == 0 {
 				continue
@@ -75,14 +76,15 @@ func choose(rails []*config.Rail, cards []policy.Card, j Job, gpus []*inventory.
 	return chosen, nil
 }
 
-// isGRESNamed reports whether Slurm says which VFs of a rail a step has. Those of a GRES whose name is not nic it
-// counts only (package gres).
+// isGRESNamed reports whether Slurm names the VFs of a rail that a step has. Slurm only counts the VFs of a GRES whose
+// name is not nic (package gres).
 func isGRESNamed(rail *config.Rail) bool {
 	name, _, _ := strings.Cut(rail.GRES, ":")
 	return name == "nic"
 }
 
-// listCandidates returns the VFs of a rail.
+// listCandidates returns the VFs of a rail. A VF that is missing on the node still counts as a slot: the others keep
+// theirs, and with them their derived addresses.
 func listCandidates(rail *config.Rail, cards []policy.Card) (all []choice) {
 	slot := 0
 	for _, c := range cards {
@@ -100,7 +102,8 @@ func listCandidates(rail *config.Rail, cards []policy.Card) (all []choice) {
 	return all
 }
 
-// explainUnusable returns why a VF cannot be given to a job now, "" if it is free.
+// explainUnusable returns why a VF cannot be given to a job now, or "" if it is free. A journal counts more than what
+// the node shows: a VF that a killed process left looks free.
 func (c choice) explainUnusable(held taken) string {
 	vf, rdma := c.vf, c.rail.Policy.RDMA
 	switch {

@@ -31,7 +31,7 @@ func (s *session) planControl() (*control, error) {
 	used := map[int]bool{}
 	for _, job := range jobs {
 		r, err := s.state.readRecord(job)
-		if err != nil && p.Directory == "" { // it may have any slot, and with that an address
+		if err != nil && p.Directory == "" { // the damaged record may hold any slot, and with it an address
 			return nil, err
 		}
 		if err == nil && r != nil && r.Control != nil && r.Boot == s.boot {
@@ -60,9 +60,9 @@ func (s *session) findControlInterface(ipv6 bool) (link.Link, error) {
 	return s.host.FindDefaultLink(ipv6)
 }
 
-// formatControlName returns the name of the node's end: "gj", the job's number or, if that
-// is too long, a hash, and two digits for the node, because several slurmd may run on one
-// machine (slurmd -N).
+// formatControlName returns the name of the node's end, which has at most 15 bytes (IFNAMSIZ): "gj", the job's number
+// or, if that is too long, a hash, and two digits for the node, because several slurmd may run on one machine (slurmd
+// -N).
 func formatControlName(node, job string) string {
 	hash := fnv.New64a()
 	hash.Write([]byte(node))
@@ -92,10 +92,9 @@ func (s *session) addControl(ctx context.Context, r *record) error {
 	return link.AddControl(s.host, s.space, r.Control.toLink(s.site.Roots.Proc))
 }
 
-// acquireControlAddress leases an address that no machine of the node's network has. The
-// probe does not reach jobs on other nodes, whose kernels answer for them as a proxy (a
-// proxy does not answer ARP probes, arp_process in net/ipv4/arp.c): there the pool prevents
-// conflicts.
+// acquireControlAddress leases an address that no machine of the node's network has. The probe does not reach jobs on
+// other nodes: their kernels answer for them as a proxy, and a proxy does not answer ARP probes (arp_process in
+// net/ipv4/arp.c). The pool prevents conflicts with those jobs.
 func (s *session) acquireControlAddress(ctx context.Context, r *record) error {
 	p := s.site.Config.Control.Pool
 	opened, err := s.site.openPool(ctx, p)
@@ -107,20 +106,20 @@ func (s *session) acquireControlAddress(ctx context.Context, r *record) error {
 	if err != nil {
 		return err
 	}
-	took := func(address netip.Addr) error {
+	record := func(address netip.Addr) error {
 		r.Control.Address = address
 		if err := writeJournal(s.state.jobPath(s.job), r); err != nil {
 			return err
 		}
 		return s.refuseNodeAddress(r.Control)
 	}
-	if err := took(address); err != nil {
+	if err := record(address); err != nil {
 		return err
 	}
 	var asker prober
-	defer func() { go asker.close() }() // in the background: closing waits for the kernel
-	asks := func() *probe.Prober { return asker.open(s.host, r.Control.Interface) }
-	err = s.site.ensureUnclaimed(ctx, asks, p, claim, address, took)
+	defer func() { go asker.close() }() // in the background: the kernel waits for RCU when a packet socket is closed
+	openProber := func() *probe.Prober { return asker.open(s.host, r.Control.Interface) }
+	err = s.site.ensureUnclaimed(ctx, openProber, p, claim, address, record)
 	if errors.Is(err, probe.ErrLinkType) || errors.Is(err, probe.ErrNoCarrier) {
 		return nil // a tunnel, or a bridge of this node only: no other machine is on the link
 	}
@@ -150,7 +149,8 @@ func (s *session) refuseNodeAddress(c *control) error {
 	return nil
 }
 
-// removeControl undoes addControl, completely or partly done. It may be repeated.
+// removeControl undoes addControl, even if that was interrupted or removeControl has run before. The interface goes
+// first: while it exists, the node answers for the address, which another job may get once it is released.
 func (s *session) removeControl(ctx context.Context, r *record) error {
 	if r == nil || r.Control == nil {
 		return nil
@@ -158,7 +158,8 @@ func (s *session) removeControl(ctx context.Context, r *record) error {
 	var errs []error
 	if r.Boot == s.boot {
 		err := link.RemoveControl(s.host, r.Control.toLink(s.site.Roots.Proc))
-		// once it is released it may be another job's, with a proxy entry
+		// Once the address is released, another job may have it: a repeated undo must not remove that job's proxy
+		// entry.
 		if err == nil && r.Control.Address.IsValid() {
 			r.Control.Address = netip.Addr{}
 			err = writeJournal(s.state.jobPath(s.job), r)

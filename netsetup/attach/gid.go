@@ -25,15 +25,14 @@ func (e *entry) usesRoCE() bool {
 		len(e.Pools) > 0
 }
 
-// waitForGID waits for the RoCE v2 GID of the rail's address, so that no program starts
-// before it exists, and stores its index. A missing GID is no error: programs that need it
-// report it.
+// waitForGID waits for the RoCE v2 GID of the rail's address, so that no program starts before it exists, and stores
+// its index. A missing GID is no error: programs that do not use RDMA run without it, and the others report it.
 func (r *rail) waitForGID(ctx context.Context) error {
-	where := r.job
+	ns := r.job
 	if r.entry.RDMA == config.RDMAShared {
-		where = r.host
+		ns = r.host // the device itself does not move
 	}
-	device, err := r.site.hardware.findRDMA(where, r.entry.PCI)
+	device, err := r.site.hardware.findRDMA(ns, r.entry.PCI)
 	if err != nil {
 		return err
 	}
@@ -41,7 +40,7 @@ func (r *rail) waitForGID(ctx context.Context) error {
 	defer cancel()
 	address := r.entry.Pools[r.config.Pools[0].Name]
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		index, err := r.site.hardware.findGID(where, device, address)
+		index, err := r.site.hardware.findGID(ns, device, address)
 		if err != nil {
 			return err
 		}
@@ -57,8 +56,8 @@ func (r *rail) waitForGID(ctx context.Context) error {
 	}
 }
 
-// findGID returns the index of an address in the GID table of a device's first port, below a
-// sysfs root; -1 if the table does not have it. The GID of an IPv4 address is ::ffff:a.b.c.d
+// findGID returns the index of an address in the GID table of a device's first port, below a sysfs root; -1 if the
+// table does not have it. Of several entries it takes the lowest index. The GID of an IPv4 address is ::ffff:a.b.c.d
 // (RoCE v2 annex, A17.4).
 func findGID(sys, device string, address netip.Addr) (int, error) {
 	port := filepath.Join(sys, "class/infiniband", device, "ports/1")
@@ -84,8 +83,8 @@ func findGID(sys, device string, address netip.Addr) (int, error) {
 	return found, nil
 }
 
-// findCommonGID returns the GID index that all rails have in common, as text; "" if the
-// rails differ or have none.
+// findCommonGID returns the GID index that all rails have in common, as text; "" if the rails differ or have none. NCCL
+// takes one index for all devices (NCCL_IB_GID_INDEX).
 func findCommonGID(n *Network) string {
 	text := ""
 	for _, r := range n.Rails {

@@ -14,7 +14,7 @@ import (
 // hardware are the operations on a VF and its PF that tests replace with macvlan interfaces
 // as stand-ins for VFs. A nil field stands for the operation on real VFs.
 type hardware struct {
-	// returns the interface of a VF or PF, or link.ErrNotFound
+	// returns the interface of a VF or PF; fails with link.ErrNotFound
 	find          func(ns *link.Namespace, pci string) (link.Link, error)
 	readVF        func(ns *link.Namespace, pf, vf int) (link.VFKnobs, error)
 	setVF         func(ns *link.Namespace, pf, vf int, want link.VFKnobs) error
@@ -56,7 +56,8 @@ func (h hardware) withDefaults(proc string) hardware {
 	return h
 }
 
-// withSysfs calls f with the path of a sysfs of the namespace.
+// withSysfs calls f with the path of a sysfs of the namespace: a sysfs shows the devices of the namespace in which it
+// was mounted. The path is that of a descriptor, because the mount is attached nowhere.
 func withSysfs(proc string, ns *link.Namespace, f func(sys string) error) error {
 	root, err := ns.MountSysfs()
 	if err != nil {

@@ -14,16 +14,17 @@ import (
 	"github.com/gojail/gojail/netsetup/config"
 )
 
-// HeldVF is a VF that is not free.
+// HeldVF is a VF that a job has, or that is in quarantine.
 type HeldVF struct {
 	PCI         string
-	Job         string // that has it, or had it before the quarantine; "" if its journal is damaged
+	Job         string // job that has it, or had it before the quarantine; "" if its journal is damaged
 	Rail        string // "" if its journal is damaged
 	Quarantined string // reason of the quarantine; "": none
-	Boot        string // in which the job got it; "" if its journal is damaged
-	// Name on the node of its network interface, which is away until the VF is released; "" if its journal is damaged.
+	Boot        string // boot of the node in which the job got it; "" if its journal is damaged
+	// Name on the node of its network interface, which is not there until the VF is released; "" if its journal is
+	// damaged.
 	Interface string
-	// Name of its RDMA device, if that is away as well (exclusive mode); "": it stays, or there is none.
+	// Name of its RDMA device, if that has left the node as well (exclusive mode); "" if it has not, or there is none.
 	RDMA string
 }
 
@@ -46,8 +47,9 @@ func ListHeld(state string) ([]HeldVF, error) {
 	return vfs, err
 }
 
-// readHeld reads the journals of all VFs, by PCI address. Of a damaged one it returns that address, and what is wrong
-// as the reason of a quarantine.
+// readHeld reads the journals of all VFs, in the order of their PCI addresses. For a damaged journal it returns an
+// entry with the PCI address, and with the damage as the reason of a quarantine: the VF may be a job's, so no job gets
+// it.
 func (s store) readHeld() ([]*entry, error) {
 	entries, bad, err := s.readEntries()
 	for pci, why := range bad {
@@ -57,7 +59,7 @@ func (s store) readHeld() ([]*entry, error) {
 	return entries, err
 }
 
-// listTaken returns what jobs have, and what is in quarantine, for choose.
+// listTaken returns what jobs hold, including VFs in quarantine, for choose.
 func (s store) listTaken(cfg *config.Config) (taken, error) {
 	entries, err := s.readHeld()
 	held := taken{map[string]string{}, map[railSlot]string{}}
@@ -95,8 +97,8 @@ func ListNetworks(state string) (networks []*Network, problems []error) {
 	return networks, problems
 }
 
-// HasAnything reports whether a job has a record or a VF, which may be in quarantine. What cannot be read may be
-// the job's. state is Site.State.
+// HasAnything reports whether a job has a record or a VF, which may be in quarantine. It returns true if the journals
+// cannot be read, because they may be the job's. state is Site.State.
 func HasAnything(state, job string) bool {
 	s := store(state)
 	if _, err := os.Lstat(s.jobPath(job)); err == nil {
@@ -118,9 +120,9 @@ func FindNetwork(state, job string) (*Network, error) {
 	return r.Network, nil
 }
 
-// Lift ends the quarantine of a VF that an administrator has restored. It removes the VF's
-// journal, and with it the recorded original state. Meanwhile nobody else restores the VF, nor
-// gives it to a job: it calls busy with the lock's path if it waits for that.
+// Lift ends the quarantine of a VF that an administrator has restored. It removes the VF's journal, and with it the
+// recorded original state. It holds the locks of the job and of the node, so that nobody else restores the VF or gives
+// it to a job meanwhile. It calls busy with a lock's path before it waits for that lock.
 func Lift(ctx context.Context, state, pci string, busy func(path string)) error {
 	s := store(state)
 	if !pciRule.MatchString(pci) {
@@ -137,6 +139,7 @@ func Lift(ctx context.Context, state, pci string, busy func(path string)) error 
 		}
 		defer lock.Close()
 	}
+	// The journal is read again under the node's lock: until then another process could release the VF.
 	lock, err := LockNode(ctx, state, busy)
 	if err != nil {
 		return err
@@ -158,7 +161,7 @@ func notInQuarantineError(pci string) error { return fmt.Errorf("VF %s is not in
 // ReadNetwork returns the network of a job. It fails with fs.ErrNotExist if the job has no
 // network or an incomplete one. state is Site.State.
 func ReadNetwork(state, job string) (*Network, error) {
-	if !isJob(job) {
+	if !isJobName(job) {
 		return nil, fmt.Errorf("%.70q is not a job", job)
 	}
 	r, err := store(state).readRecord(job)

@@ -13,8 +13,9 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// setSysctls makes an interface answer for its own address only, with its own MAC: the rules
-// alone do not keep one rail from answering ARP for another.
+// setSysctls makes an interface answer for its own address only, with its own MAC. By default, Linux answers ARP on
+// every interface for all addresses of the namespace (arp_ignore in ip-sysctl.rst), and one rail would answer for
+// another: the rules for routes do not prevent that.
 func (r *rail) setSysctls(context.Context) error {
 	conf4, conf6 := "ipv4/conf/"+r.entry.Name+"/", "ipv6/conf/"+r.entry.Name+"/"
 	_, err := r.job.SetSysctls(r.site.Roots.Proc, []link.Sysctl{
@@ -40,8 +41,7 @@ func (r *rail) setSysctls(context.Context) error {
 
 func (r *rail) setUp(context.Context) error { return r.job.SetUp(r.index) }
 
-// waitForCarrier waits for the carrier; on InfiniBand it appears when the subnet manager has
-// activated the port.
+// waitForCarrier waits for the carrier. On InfiniBand it appears when the subnet manager has activated the port.
 func (r *rail) waitForCarrier(ctx context.Context) error {
 	if r.site.Config.Probe.Carrier == 0 {
 		return nil

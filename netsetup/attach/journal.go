@@ -18,7 +18,7 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// entry is the journal of one VF.
+// entry is the journal of one VF: all that an undo needs, also in another process and after network.toml has changed.
 type entry struct {
 	Boot   string                `json:"boot"`
 	Job    string                `json:"job"`
@@ -78,8 +78,8 @@ var (
 	pciRule = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 )
 
-// isJob reports whether text can be the number of a job, and part of a file's name.
-func isJob(text string) bool { return len(text) <= 64 && jobRule.MatchString(text) }
+// isJobName reports whether text can be the number of a job, and thus a part of a file's name.
+func isJobName(text string) bool { return len(text) <= 64 && jobRule.MatchString(text) }
 
 func (s store) readEntry(pci string) (*entry, error) {
 	e := new(entry)
@@ -87,7 +87,7 @@ func (s store) readEntry(pci string) (*entry, error) {
 		switch {
 		case e.PCI != pci || !pciRule.MatchString(e.PCI) || !pciRule.MatchString(e.PF):
 			return fmt.Errorf("it names VF %.30q of PF %.30q", e.PCI, e.PF)
-		case !isJob(e.Job) || e.Boot == "" || e.Original.Name == "" || e.Name == "":
+		case !isJobName(e.Job) || e.Boot == "" || e.Original.Name == "" || e.Name == "":
 			return errors.New("job, boot or names are missing")
 		case !slices.ContainsFunc(steps, func(s step) bool { return s.name == e.Phase }):
 			return fmt.Errorf("unknown phase %.30q", e.Phase)
@@ -100,7 +100,7 @@ func (s store) readEntry(pci string) (*entry, error) {
 	return e, nil
 }
 
-// readRecord reads the journal of a job; nil stands for none.
+// readRecord reads the journal of a job. It returns nil without an error if the job has none.
 func (s store) readRecord(job string) (*record, error) {
 	r := new(record)
 	err := readJournal(s.jobPath(job), r, func() error {
@@ -118,8 +118,8 @@ func (s store) readRecord(job string) (*record, error) {
 	return r, nil
 }
 
-// readEntries reads the journals of all VFs. bad holds those that are damaged, by PCI
-// address; they may belong to any job.
+// readEntries reads the journals of all VFs. bad are the reasons why journals are damaged, by the PCI address of the
+// VF; such a journal may belong to any job.
 func (s store) readEntries() (all []*entry, bad map[string]string, err error) {
 	names, err := s.listJournals("vf")
 	if err != nil {
@@ -156,7 +156,7 @@ func (s store) listJournals(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// isEmpty reports whether no job holds anything.
+// isEmpty reports whether no job holds anything. It returns false if the journals cannot be listed.
 func (s store) isEmpty() bool {
 	jobs, err := s.listJournals("jobs")
 	vfs, err2 := s.listJournals("vf")

@@ -31,8 +31,8 @@ func (r *rail) setKnobs(context.Context) error {
 	return r.host.SetProperties(l.Index, link.Properties{MTU: mtu})
 }
 
-// planKnobs returns the properties for the rail's VF. A property that the driver does not
-// report counts as off.
+// planKnobs returns the properties for the rail's VF. A property that the driver does not report counts as off, because
+// a driver may refuse to set what it does not support.
 func (r *rail) planKnobs() link.VFKnobs {
 	p, have := r.config.Policy, r.entry.Original.Knobs
 	if r.entry.Link == config.InfiniBand {
@@ -52,9 +52,8 @@ func (r *rail) planKnobs() link.VFKnobs {
 	return want
 }
 
-// restore restores the original state of a VF. The properties of the VF's own driver come
-// first: a PF that no longer trusts the VF refuses any MAC from it (igb: even the MAC that
-// the PF assigned).
+// restore restores the original state of a VF. The properties of the VF's own driver come first: a PF that no longer
+// trusts the VF refuses any MAC from it (igb: even the MAC that the PF assigned).
 func (r *rail) restore(ctx context.Context) error {
 	pf, err := r.site.hardware.find(r.host, r.entry.PF)
 	if err != nil {
@@ -68,8 +67,8 @@ func (r *rail) restore(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// restoreLink restores the properties that the VF's own driver controls. If the PF refuses
-// the MAC, restoreLink trusts the VF temporarily.
+// restoreLink restores the properties that the VF's own driver controls. If the PF refuses the MAC, restoreLink trusts
+// the VF until the caller restores its original trust.
 func (r *rail) restoreLink(ctx context.Context, setKnob func(link.VFKnobs) error) error {
 	if r.away {
 		return nil // moveHome has reported it
@@ -92,7 +91,7 @@ func (r *rail) restoreLink(ctx context.Context, setKnob func(link.VFKnobs) error
 		return err
 	}
 	setMAC := func() error { return r.host.SetProperties(l.Index, link.Properties{MAC: was.MAC}) }
-	failed := errors.Join(r.host.SetDown(l.Index), setMAC())
+	failed := errors.Join(r.host.SetDown(l.Index), setMAC()) // many drivers change the MAC only while the link is down
 	if failed != nil && setKnob != nil && was.Knobs.Trust != nil {
 		failed = errors.Join(setKnob(link.VFKnobs{Trust: new(true)}), setMAC())
 	}

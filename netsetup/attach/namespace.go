@@ -14,8 +14,8 @@ import (
 	"github.com/gojail/gojail/internal/procfs"
 )
 
-// readInode returns the inode number of a namespace. The kernel reuses the numbers of
-// namespaces: equal numbers do not prove that two namespaces are the same.
+// readInode returns the inode number of a namespace. Equal numbers do not prove that two namespaces are the same,
+// because the kernel reuses the numbers.
 func readInode(ns int) (uint64, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(ns, &st); err != nil {
@@ -24,9 +24,9 @@ func readInode(ns int) (uint64, error) {
 	return st.Ino, nil
 }
 
-// openNamespace opens the network namespace with this number, found by a process or a thread
-// in it, or by a descriptor or a mount that holds it. It returns -1 if there is none. It
-// looks first where the namespaces of jobs usually are: at processes, the youngest first.
+// openNamespace opens the network namespace with this number, found by a process or a thread in it, or by a descriptor
+// or a mount that holds it. It returns -1 if there is none. It first looks at processes, the youngest first, because
+// the namespace of a job usually has some: descriptors and threads take many more system calls.
 func openNamespace(proc string, number uint64) int {
 	name := fmt.Sprintf("net:[%d]", number)
 	processes := listPaths(proc)
@@ -68,7 +68,7 @@ func openLink(path, name string, number uint64) int {
 	return openNumber(path, number)
 }
 
-// openMounted opens the namespace by a mount of it, such as those of `ip netns`.
+// openMounted opens the namespace by a mount of it, such as those that `ip netns` makes.
 func openMounted(proc, name string, number uint64) int {
 	mounts, err := procfs.ReadMounts(filepath.Join(proc, "self"))
 	if err != nil {
@@ -84,6 +84,8 @@ func openMounted(proc, name string, number uint64) int {
 	return -1
 }
 
+// openNumber opens a path that is said to be the namespace with this number, and verifies it on the descriptor: what
+// the path leads to may have changed since it was read.
 func openNumber(path string, number uint64) int {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// describeNetwork returns the description of the job's network, which the job gets and
-// `gojail net show` prints.
+// describeNetwork returns the description of the job's network, which the job gets and `gojail net show` prints.
 func (s *session) describeNetwork(rec *record, rails []*rail) (*Network, error) {
 	n := &Network{Job: s.job, Rails: []RailNet{}}
 	if rec.Control != nil {
 		n.Control = &ControlNet{Name: controlName, Addresses: rec.Control.toLink("").Addresses}
+		// Routes of a pool may include a default route, which replaces that of the control interface.
 		if l, err := s.space.FindDefaultLink(rec.Control.Address.Is6()); err != nil || l.Name != controlName {
 			return nil,
 				errors.Join(
@@ -24,11 +24,11 @@ func (s *session) describeNetwork(rec *record, rails []*rail) (*Network, error) 
 		}
 	}
 	for _, r := range rails {
-		one, err := s.describeRail(r, n)
+		net, err := s.describeRail(r, n)
 		if err != nil {
 			return nil, err
 		}
-		n.Rails = append(n.Rails, one)
+		n.Rails = append(n.Rails, net)
 	}
 	n.Env = buildEnvironment(n)
 	return n, nil
@@ -40,32 +40,32 @@ func (s *session) describeRail(r *rail, n *Network) (RailNet, error) {
 	if err != nil {
 		return RailNet{}, fmt.Errorf("%s: %w", r.entry, err)
 	}
-	one := RailNet{
+	net := RailNet{
 		Rail: r.entry.Rail, Name: l.Name, PCI: r.entry.PCI, PF: r.entry.PFName, VF: r.entry.VF,
 		MAC: l.MAC.String(), MTU: l.MTU, Table: r.entry.Table,
 	}
 	for _, p := range r.config.Pools {
-		one.Addresses = append(one.Addresses, r.prefixOf(p))
+		net.Addresses = append(net.Addresses, r.prefixOf(p))
 		if p.Gateway.IsValid() {
-			one.Gateways = append(one.Gateways, p.Gateway)
+			net.Gateways = append(net.Gateways, p.Gateway)
 		}
 	}
 	name, files, err := r.findRDMA()
 	if err != nil {
 		return RailNet{}, err
 	}
-	one.RDMA, one.GID = name, r.gid
+	net.RDMA, net.GID = name, r.gid
 	for _, f := range files {
 		if !slices.Contains(n.Files, f) {
 			n.Files = append(n.Files, f)
 		}
 	}
-	return one, nil
+	return net, nil
 }
 
-// buildEnvironment returns the environment variables that describe the network to the job's
-// programs. Programs that open sockets themselves (NCCL's bootstrap) use the control
-// interface, which reaches every node, or the rails if there is none.
+// buildEnvironment returns the environment variables that describe the network to the job's programs. Programs that
+// open sockets themselves (NCCL's bootstrap) use the control interface, which reaches every node, or the rails if there
+// is nnet.
 func buildEnvironment(n *Network) []string {
 	var names, interfaces, hcas, devices, rails []string
 	for _, r := range n.Rails {

@@ -13,8 +13,8 @@ import (
 
 func (e *entry) isPartitioned() bool { return e.UFM }
 
-// joinPartition makes the VF a member of the rail's partition and of no other: UFM still has
-// the memberships of a node that was reset before it could remove them.
+// joinPartition makes the VF a member of the rail's partition and of no other. A node that was reset before it could
+// remove memberships leaves them in UFM, and the VF would reach the network of an earlier job.
 func (r *rail) joinPartition(ctx context.Context) error {
 	guid, err := r.findGUID()
 	if err != nil {
@@ -59,8 +59,8 @@ func (r *rail) makeOnlyMember(ctx context.Context, queue *fabric.Queue, client *
 	return nil
 }
 
-// continueWithoutUFM accepts that UFM is unreachable, if the site permits it and the queue
-// has no call about another partition of the VF.
+// continueWithoutUFM returns nil although UFM is unreachable, if the site permits it and the queue holds no call about
+// another partition of the VF.
 func (r *rail) continueWithoutUFM(ctx context.Context, queue *fabric.Queue, guid fabric.GUID, away error) error {
 	if r.site.Config.UFM.Required {
 		return away
@@ -77,8 +77,8 @@ func (r *rail) continueWithoutUFM(ctx context.Context, queue *fabric.Queue, guid
 	return nil
 }
 
-// leavePartition removes the VF from the rail's partition; it is done when the queue has the
-// call.
+// leavePartition removes the VF from the rail's partition. If UFM does not answer, it succeeds once the queue holds the
+// call, which the sweep sends again.
 func (r *rail) leavePartition(ctx context.Context) error {
 	if fabric.IsDefault(r.entry.PKey) {
 		return nil

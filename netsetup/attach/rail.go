@@ -26,7 +26,7 @@ type rail struct {
 	index  int  // index of the interface in the job
 	gid    *int // index of the rail's address in the GID table
 	prober prober
-	away   bool // whether the VF is not back in the node's namespace
+	away   bool // whether the VF could not be moved back to the node's namespace
 }
 
 // newRail starts the journal of a chosen VF.
@@ -66,7 +66,8 @@ func (r *rail) observe() error {
 	return err
 }
 
-// move moves the VF into the job under the rail's name, in one message.
+// move moves the VF into the job under the rail's name, in one message: under its old name the move would fail if the
+// job has an interface of that name.
 func (r *rail) move(ctx context.Context) error {
 	l, err := r.waitForLink(ctx, r.host) // InfiniBand: the interface is new after the move of the RDMA device
 	if err != nil {
@@ -77,8 +78,8 @@ func (r *rail) move(ctx context.Context) error {
 	return err
 }
 
-// findInJob returns the VF's interface in the job, false if it is not there. Because the
-// kernel reuses the numbers of namespaces, only a namespace with the VF is the job's.
+// findInJob returns the VF's interface in the job, or false if it is not there. A namespace counts as the job's only if
+// it has the VF, because the kernel reuses the numbers of namespaces.
 func (r *rail) findInJob() (link.Link, bool) {
 	if r.job == nil {
 		return link.Link{}, false
@@ -87,14 +88,15 @@ func (r *rail) findInJob() (link.Link, bool) {
 	return l, err == nil
 }
 
-// moveHome moves the VF back under its original name, from the job's namespace or from where
-// the kernel has put it.
+// moveHome moves the VF back under its original name, from the job's namespace or from where the kernel has put it:
+// when a namespace ends, the kernel moves physical interfaces to the initial namespace, under a name of its choice if
+// the original one is taken (default_device_exit_net in net/core/dev.c).
 func (r *rail) moveHome(ctx context.Context) error {
 	was := r.entry.Original
 	if l, ok := r.findInJob(); ok {
 		_, err := link.Move(r.job, l.Index, r.host, was.Name)
 		if errors.Is(err, link.ErrNameTaken) {
-			_, err = link.Move(r.job, l.Index, r.host, temporaryName(r.entry.PCI))
+			_, err = link.Move(r.job, l.Index, r.host, formatTemporaryName(r.entry.PCI))
 		}
 		if err != nil {
 			r.away = true
@@ -121,7 +123,8 @@ func (r *rail) bringHome(ctx context.Context) (link.Link, error) {
 	return l, r.host.AddAltNames(l.Index, removeNames(was.AltNames, l.AltNames))
 }
 
-// waitForLink waits for the VF's interface in a namespace.
+// waitForLink waits for the VF's interface in a namespace. The kernel removes a namespace asynchronously (cleanup_net),
+// and InfiniBand creates the interface anew after the move of the RDMA device.
 func (r *rail) waitForLink(ctx context.Context, ns *link.Namespace) (link.Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.site.homeTimeout())
 	defer cancel()
@@ -140,9 +143,9 @@ func (r *rail) waitForLink(ctx context.Context, ns *link.Namespace) (link.Link, 
 	}
 }
 
-// temporaryName returns a name that no other interface has, for a VF whose own name is
-// taken.
-func temporaryName(pci string) string {
+// formatTemporaryName returns a name that no other interface has, for a VF whose original name is taken in the node's
+// namespace. bringHome renames the VF, or fails.
+func formatTemporaryName(pci string) string {
 	return "gj" + strings.NewReplacer(":", "", ".", "").Replace(pci)
 }
 

@@ -14,9 +14,8 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// Release takes back everything that a job has. It may be repeated, and a job that has
-// nothing is no error. It continues after errors; a VF that could not be restored is then in
-// quarantine.
+// Release takes back everything that a job has. It may be repeated; that a job has nothing is no error. It continues
+// after errors; a VF that could not be restored is then in quarantine.
 func Release(ctx context.Context, site Site, job string) error {
 	s, err := beginSession(ctx, &site, job)
 	if err != nil {
@@ -29,7 +28,8 @@ func Release(ctx context.Context, site Site, job string) error {
 	return nil
 }
 
-// releaseAll undoes everything that the job's journals record.
+// releaseAll undoes everything that the job's journals record. The record of the job is removed last, and only if the
+// control interface is gone: it is the only record of that interface and its address.
 func (s *session) releaseAll(ctx context.Context) error {
 	entries, err := s.state.readEntriesOf(s.job)
 	if err != nil {
@@ -46,7 +46,8 @@ func (s *session) releaseAll(ctx context.Context) error {
 	return err
 }
 
-// undoRails undoes the steps of VFs, in parallel.
+// undoRails undoes the steps of VFs, in parallel. A namespace of another boot no longer exists, and one is not searched
+// for a VF that is already back: the search reads all of /proc.
 func (s *session) undoRails(ctx context.Context, entries []*entry) error {
 	spaces := map[uint64]*link.Namespace{}
 	var rails []*rail
@@ -63,8 +64,8 @@ func (s *session) undoRails(ctx context.Context, entries []*entry) error {
 	return s.forEachRail(rails, func(r *rail) error { return r.undoSteps(ctx) })
 }
 
-// isHome reports whether VF and RDMA device are in the node's namespace, so that the job's
-// namespace is not needed.
+// isHome reports whether the VF and its RDMA device are in the node's namespace, so that the job's namespace is not
+// needed.
 func (r *rail) isHome() bool {
 	_, err := r.site.hardware.find(r.host, r.entry.PCI)
 	if err == nil && r.entry.RDMA == config.RDMAExclusive {
@@ -73,8 +74,8 @@ func (r *rail) isHome() bool {
 	return err == nil
 }
 
-// releaseLeftovers releases what the job still has from before. A VF in quarantine is no
-// obstacle, unless it may still answer for the job's address.
+// releaseLeftovers releases what the job still has from before. A VF in quarantine is no obstacle, because the job gets
+// another one, unless that VF may still answer for the job's address.
 func (s *session) releaseLeftovers(ctx context.Context) error {
 	failed := s.releaseAll(ctx)
 	if failed == nil {
@@ -93,8 +94,7 @@ func (s *session) releaseLeftovers(ctx context.Context) error {
 	return nil
 }
 
-// findNamespace returns the job's namespace: that of the session, or one found by its
-// number; nil if it is gone.
+// findNamespace returns the job's namespace: that of the session, or one found by its number; nil if it is gone.
 func (s *session) findNamespace(number uint64) *link.Namespace {
 	if s.space != nil && s.netns == number {
 		return s.space

@@ -12,7 +12,7 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// session is one operation on one job, with the job's lock.
+// session is one operation on one job, during which it holds the job's lock.
 type session struct {
 	site  *Site
 	state store
@@ -32,7 +32,7 @@ func (s *session) close() {
 
 // beginSession checks the job's name and the state directory, and takes the job's lock.
 func beginSession(ctx context.Context, site *Site, job string) (*session, error) {
-	if !isJob(job) {
+	if !isJobName(job) {
 		return nil, fmt.Errorf("%.70q is not a job", job)
 	}
 	s := &session{site: site, state: store(site.State), job: job}
@@ -69,7 +69,8 @@ func (s *session) enterNamespace(netns int) (err error) {
 	return nil
 }
 
-// forEachRail calls do for all rails in parallel, each with its own netlink sockets.
+// forEachRail calls do for all rails in parallel, each with its own netlink sockets: requests on one socket would wait
+// for each other.
 func (s *session) forEachRail(rails []*rail, do func(*rail) error) error {
 	errs := make([]error, len(rails))
 	var wait sync.WaitGroup

@@ -10,15 +10,15 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// step is one step of giving a VF to a job, with its undo. The undo must also work if the
-// step was interrupted or already undone, and if the job's namespace is gone. The journal
-// names a step with an undo before the step begins.
+// step is one step of giving a VF to a job, with its undo. The undo must also work if the step was interrupted or
+// already undone, and if the job's namespace is gone. The journal names a step with an undo before the step begins, so
+// that a kill in the middle of it is undone, too.
 type step struct {
 	name string
 	do   func(*rail, context.Context) error
-	undo func(*rail, context.Context) error // nil: for the reason in the comment
+	undo func(*rail, context.Context) error // nil: none is needed, for the reason beside the step
 	when func(*entry) bool                  // nil: always
-	// whether its effect survives a reboot of the node, and is undone after one
+	// whether its effect survives a reboot of the node, after which it must be undone
 	reboot bool
 }
 
@@ -46,7 +46,7 @@ var steps = []step{
 
 // doSteps does all steps of a rail.
 func (r *rail) doSteps(ctx context.Context) error {
-	defer func() { go r.prober.close() }() // in the background: closing waits for the kernel
+	defer func() { go r.prober.close() }() // in the background: the kernel waits for RCU when a packet socket is closed
 	for _, s := range steps {
 		if s.do == nil || !s.applies(r.entry) {
 			continue
@@ -72,9 +72,9 @@ func (r *rail) doSteps(ctx context.Context) error {
 	return nil
 }
 
-// undoSteps undoes all steps up to the one that the journal names, which may have been
-// interrupted, and continues after an error. If all succeed, it removes the journal, else it
-// puts the VF into quarantine.
+// undoSteps undoes all steps up to the one that the journal names, which may have been interrupted, in reverse order: a
+// VF must be back before its address is released, for example. It continues after an error, so that one failure leaves
+// as little as possible behind. If all succeed, it removes the journal; otherwise it puts the VF into quarantine.
 func (r *rail) undoSteps(ctx context.Context) error {
 	var errs []error
 	rebooted := r.entry.Boot != r.boot
@@ -104,7 +104,7 @@ func (s step) applies(e *entry) bool { return s.when == nil || s.when(e) }
 // writeJournal writes the VF's journal.
 func (r *rail) writeJournal() error { return writeJournal(r.state.vfPath(r.entry.PCI), r.entry) }
 
-// findPhase returns the index of the journal's phase in steps.
+// findPhase returns the index in steps of the journal's phase. readEntry has refused a journal with an unknown phase.
 func (e *entry) findPhase() int {
 	for i, s := range steps {
 		if s.name == e.Phase {

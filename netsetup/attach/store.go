@@ -24,8 +24,8 @@ import (
 //	lock, jobs.lock        see lock.go
 type store string
 
-// prepare creates the missing parts of the directory, and rejects a directory that others
-// can write to.
+// prepare creates the missing parts of the directory, and rejects a directory to which others can write: journals
+// decide which links root moves and which addresses it releases.
 func (s store) prepare() error {
 	if err := trusted.Parents(string(s)); err != nil {
 		return err
@@ -54,7 +54,8 @@ func (s store) prepare() error {
 func (s store) vfPath(pci string) string  { return filepath.Join(string(s), "vf", pci+".json") }
 func (s store) jobPath(job string) string { return filepath.Join(string(s), "jobs", job+".json") }
 
-// writeJournal replaces a journal as a whole, and returns when it is on disk.
+// writeJournal replaces a journal as a whole, and returns when it is on disk, so that neither a kill nor a power cut
+// leaves half a journal.
 func writeJournal(path string, value any) error {
 	if err := statefile.Write(path, value); err != nil {
 		return fmt.Errorf("cannot write the journal %s: %w; free space in its file system", path, err)
@@ -62,9 +63,9 @@ func writeJournal(path string, value any) error {
 	return nil
 }
 
-// removeJournal removes a journal; a missing one is no error.
+// removeJournal removes a journal; that it is missing is no error.
 func removeJournal(path string) error {
-	// the first is left by a process that was killed in writeJournal
+	// A process that is killed in writeJournal leaves the file with the suffix.
 	for _, p := range []string{path + wholefile.Suffix, path} {
 		if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot remove the journal %s: %w", path, err)
@@ -73,8 +74,8 @@ func removeJournal(path string) error {
 	return wholefile.Sync(filepath.Dir(path))
 }
 
-// removeStrays removes temporary files of journals that were never written. The caller holds
-// the node's lock, under which each journal is written for the first time.
+// removeStrays removes temporary files of journals that were never written. The caller holds the node's lock, under
+// which each journal is written for the first time: without it, such a file could be a journal that is being written.
 func (s store) removeStrays() error {
 	var errs []error
 	for _, dir := range []string{"vf", "jobs"} {
@@ -90,8 +91,8 @@ func (s store) removeStrays() error {
 	return errors.Join(errs...)
 }
 
-// readJournal reads a journal. A damaged journal is never removed: it is the only record of
-// a VF that a job may have.
+// readJournal reads a journal. Nothing removes a damaged journal by itself, because it is the only record of a VF that
+// a job may have.
 func readJournal(path string, into any, check func() error) error {
 	err := statefile.ReadStrict(path, into, check)
 	var damaged *statefile.DamagedError

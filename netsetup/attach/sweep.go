@@ -16,11 +16,11 @@ import (
 	"github.com/gojail/gojail/netsetup/pool"
 )
 
-// Sweep cleans up after killed processes: it releases jobs that are not alive, tries
-// quarantined VFs again, releases addresses of jobs that have ended, and sends queued calls
-// to UFM. It drops the journals of another boot, since their VFs no longer exist, and
-// releases their addresses and partitions. It calls alive with the job's lock; a job that is
-// being attached is skipped.
+// Sweep cleans up after killed processes: it releases jobs that are not alive, tries again to restore quarantined VFs,
+// releases addresses of jobs that have ended, and sends queued calls to UFM. It drops the journals of another boot,
+// because the VFs of that boot no longer exist, and releases their addresses and partitions. It calls alive while it
+// holds the job's lock, so that the job cannot begin between the answer and the release; a job that is being attached
+// is skipped.
 func Sweep(ctx context.Context, site Site, alive func(job string) bool) (*Swept, error) {
 	state := store(site.State)
 	if err := state.prepare(); err != nil {
@@ -59,8 +59,9 @@ func (s *Swept) addProblem(err error) {
 	}
 }
 
-// sweepJob releases a job that is not alive. Of a job that is alive, it releases VFs of
-// another boot and tries again to restore VFs in quarantine.
+// sweepJob releases a job that is not alive. If the job is alive, sweepJob releases its VFs of another boot and tries
+// again to restore its VFs in quarantine. It does not wait for the job's lock: who holds it is attaching or releasing
+// the job.
 func (s *Swept) sweepJob(ctx context.Context, site Site, job string, alive func(job string) bool) {
 	now, cancel := context.WithTimeout(ctx, 0)
 	open, err := beginSession(now, &site, job)
@@ -110,7 +111,8 @@ func (s *session) releaseStale(ctx context.Context) error {
 	return s.undoRails(ctx, stale)
 }
 
-// sweepLeases releases addresses whose jobs are not alive and have no journal.
+// sweepLeases releases addresses whose jobs are not alive and have no journal. Only shared pools need it: a derived
+// address is not recorded anywhere but in the journal.
 func (s *Swept) sweepLeases(ctx context.Context, site Site, alive func(job string) bool) {
 	if site.Config == nil {
 		return
@@ -120,7 +122,7 @@ func (s *Swept) sweepLeases(ctx context.Context, site Site, alive func(job strin
 		if o.Cluster != site.Cluster || alive(o.Job) || s.hasLeftover(o.Job) {
 			return true
 		}
-		_, err := os.Lstat(state.jobPath(o.Job)) // the job has begun meanwhile
+		_, err := os.Lstat(state.jobPath(o.Job)) // it exists if the job has begun meanwhile
 		return err == nil
 	}
 	for _, p := range site.Config.Pools {

@@ -12,11 +12,11 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// Site is a node and its configuration.
+// Site is a node with its configuration.
 type Site struct {
 	Config  *config.Config
 	Cluster string // ClusterName of slurm.conf
-	// "/run/gojail/NODE/net": directory with access for root only, created if only its last part is missing
+	// "/run/gojail/NODE/net": directory with access for root only. Its last part is created if it is missing, no other.
 	State string
 	Roots inventory.Roots // roots of the inventory; Sys is a sysfs of the node's own network namespace
 	Host  int             // descriptor of the node's own network namespace
@@ -29,8 +29,7 @@ type Site struct {
 	stepHook func(pci, step string, done bool) error
 }
 
-// limits are the timeouts of Attach, Release and Sweep for other components; zero stands for
-// the default.
+// limits are the timeouts of Attach, Release and Sweep for other components; zero stands for the default.
 type limits struct {
 	ufm time.Duration // for UFM, at the start and at the end of a job; default 5 s
 	// for the return of a VF from a namespace that is gone, which the kernel removes asynchronously; default 10 s
@@ -52,7 +51,7 @@ func (s *Site) onStep(pci, step string, done bool) error {
 
 // Job is a job of Slurm that gets VFs, with its network namespace.
 type Job struct {
-	ID      string   // up to 64 letters, digits and ._+-; a job with two namespaces has two IDs
+	ID      string   // up to 64 letters, digits and ._+-; a job with two network namespaces has two IDs
 	Netns   int      // descriptor of its network namespace
 	Label   string   // label of the rails; "": the default rails
 	Devices []string // PCI addresses of the VFs that Slurm allocated by GRES; nil: no GRES
