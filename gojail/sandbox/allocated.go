@@ -15,9 +15,10 @@ import (
 	"github.com/gojail/gojail/internal/hostlist"
 )
 
-// CheckAllocated requires that Slurm says of a job that it is the user's and has this node; else it removes what the
-// Prolog noted of it. A node that slurmctld took for dead keeps that note, as Slurm runs no Epilog there for a job
-// without steps: the job's GPUs are another job's by then, and its number may be another user's.
+// CheckAllocated fails unless Slurm reports that a job is the user's and has this node. If Slurm reports otherwise,
+// CheckAllocated also removes what the Prolog noted of the job. A node that slurmctld took for dead keeps that note,
+// because Slurm runs no Epilog there for a job without steps: by then another job has the job's GPUs, and another
+// user's job may have its number.
 func CheckAllocated(ctx context.Context, s *state.State, c *config.Config, job, uid string) error {
 	squeue, asked := node.FindSlurmCommand(c, "squeue"), time.Now()
 	if squeue == "" {
@@ -26,7 +27,7 @@ func CheckAllocated(ctx context.Context, s *state.State, c *config.Config, job, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, squeueDeadline)
 	defer cancel()
-	// Not -w, for which squeue loads all nodes of the cluster.
+	// Without -w, for which squeue would load all nodes of the cluster.
 	text, err := runSqueue(ctx, squeue, c.Slurm.Conf, "--local", "-t", "all", "-o", "%A %T %U %N", "-j", job)
 	if err != nil && !isUnknownJob(err) {
 		return fmt.Errorf("cannot ask Slurm whether job %s has this node: %w; try again", job, err)
@@ -38,10 +39,10 @@ func CheckAllocated(ctx context.Context, s *state.State, c *config.Config, job, 
 	return nil
 }
 
-// listsNode reports whether squeue lists a job of a user with a node. While a job is COMPLETING, the node is another
-// one's already.
+// listsNode reports whether squeue lists a job of a user with a node. A job that is COMPLETING does not count: its node
+// may already be another job's.
 func listsNode(stdout, job, uid, node string) bool {
-	for line := range strings.Lines(stdout) { // of a job array, all tasks
+	for line := range strings.Lines(stdout) { // one for each task of a job array
 		fields := strings.Fields(line)
 		if len(fields) != 4 || fields[0] != job || fields[2] != uid || fields[1] == "COMPLETING" ||
 			fields[1] == "STAGE_OUT" || slices.Contains(finished, fields[1]) {

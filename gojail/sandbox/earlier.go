@@ -18,17 +18,18 @@ import (
 	"github.com/gojail/gojail/gojail/state"
 )
 
-// Present is the job that has a number now: what this node has of that number may be of an earlier job.
+// Present is the job that now has a number. What this node has of that number may belong to an earlier job.
 type Present struct {
 	Job   string
 	UID   uint32
-	Begun time.Time // when it began on this node, if nothing of it can be here yet: its Prolog asks; else zero
+	Begun time.Time // when it began on this node, if its Prolog asks and so nothing of it can be here yet; else zero
 }
 
-// EndEarlier ends what an earlier job of the same number left on this node, as the end of that job would have:
-// sandboxes, network, files and records. What is another user's is of an earlier job, since Slurm has one job of a
-// number; what is the same user's, if it is older than the present job. It returns an error if processes are still in
-// it, and does nothing if there is nothing of an earlier job. release releases the job's network.
+// EndEarlier ends what an earlier job of the same number left on this node, as the end of that job would have done:
+// sandboxes, network, files and records. Everything of another user belongs to an earlier job, because Slurm has one
+// job of a number; everything of the same user does if it is older than the present job. EndEarlier returns an error if
+// processes are still in a sandbox of the earlier job, and does nothing if an earlier job left nothing. release
+// releases the job's network.
 func EndEarlier(s *state.State, c *config.Config, p Present, until time.Time, release func(job string) error) error {
 	if !state.JobRule.MatchString(p.Job) || contract.IsLogin(p.Job) {
 		return fmt.Errorf("%q is not a job id", p.Job)
@@ -39,7 +40,7 @@ func EndEarlier(s *state.State, c *config.Config, p Present, until time.Time, re
 	}
 	e := &earlier{Present: p, state: s, config: c, parent: findScratch(s, c.Scratch, p.Job)}
 	moved, err := e.end(until, release)
-	if !isRecorded(s, p.Job) { // the directory is lockJob's
+	if !isRecorded(s, p.Job) { // lockJob has created the directory
 		removeRecords(s, p.Job)
 	}
 	lock.Close()
@@ -58,10 +59,11 @@ type earlier struct {
 	Present
 	state  *state.State
 	config *config.Config
-	parent string // of the job's scratch directory
+	parent string // directory above the job's scratch directory
 }
 
-// end ends what is an earlier job's, and reports whether the trash has files of it. The caller holds the job's lock.
+// end ends what belongs to an earlier job, and reports whether it moved files of that job to the trash. The caller
+// holds the job's lock.
 func (e *earlier) end(until time.Time, release func(job string) error) (moved bool, err error) {
 	others := e.hasOthersRecords()
 	switch {
@@ -88,7 +90,7 @@ func (e *earlier) end(until time.Time, release func(job string) error) (moved bo
 	return err == nil, err
 }
 
-// hasOthersRecords reports whether the records are of another user's job.
+// hasOthersRecords reports whether the records belong to another user's job. A damaged record proves nothing.
 func (e *earlier) hasOthersRecords() bool {
 	noted, _ := os.ReadFile(filepath.Join(e.state.JobDir(e.Job), contract.OwnerFile))
 	if owner := strings.TrimSpace(string(noted)); owner != "" && owner != strconv.FormatUint(uint64(e.UID), 10) {
@@ -99,9 +101,9 @@ func (e *earlier) hasOthersRecords() bool {
 	return slices.ContainsFunc(records, func(r state.Record) bool { return !r.Damaged && r.UID != e.UID })
 }
 
-// isOlder reports whether the records are of before the present job, which has just begun here. A slurmd that has lost
-// its state runs the Prolog of a running job again: its steps are slurmstepd's, and what was made since it began is its
-// own.
+// isOlder reports whether the records are older than the present job, which has just begun here. A slurmd that has lost
+// its state runs the Prolog of a running job again. Such a job has slurmstepds, and the sandboxes that were made since
+// it began are its own.
 func (e *earlier) isOlder() bool {
 	if e.Begun.IsZero() || !isRecorded(e.state, e.Job) || !e.state.Begun(e.Job).Before(e.Begun) {
 		return false
@@ -111,8 +113,8 @@ func (e *earlier) isOlder() bool {
 	return step == "" && err == nil
 }
 
-// findOtherOwner returns the uid of the user whose scratch directory of that number is there, or "" if it is the
-// present job's, or nobody's.
+// findOtherOwner returns the uid of another user who owns the scratch directory of that number, or "" if the directory
+// is missing, root's or the present user's.
 func (e *earlier) findOtherOwner() string {
 	info, err := os.Lstat(filepath.Join(e.parent, e.Job))
 	if err != nil {
@@ -125,8 +127,8 @@ func (e *earlier) findOtherOwner() string {
 	return strconv.FormatUint(uint64(st.Uid), 10)
 }
 
-// checkUninhabited requires that no process is in the sandboxes of the earlier job. With two clusters that share a
-// state directory by mistake, that job may be running.
+// checkUninhabited fails if a process is in a sandbox of the earlier job. That job may be running if two clusters share
+// a state directory by mistake.
 func (e *earlier) checkUninhabited() error {
 	records, err := e.state.Sandboxes(e.Job)
 	owner := e.findOtherOwner()

@@ -14,12 +14,12 @@ import (
 // processPrefix is the beginning of the names of all processes of gojail (PR_SET_NAME).
 const processPrefix = "gojail-"
 
-// EndProcesses ends all processes of gojail that work with a state directory, launchers included, and waits for their
-// end. It is for a state directory whose only user has ended. Process 1 of a sandbox's PID namespace is one of them,
-// and the kernel ends all others in it with that one.
+// EndProcesses ends all processes of gojail that work with a state directory, including launchers, and waits for their
+// end. It is for a state directory whose only user has ended. Process 1 of a sandbox's PID namespace is one of them;
+// when it ends, the kernel ends all others in that namespace (pid_namespaces(7)).
 func EndProcesses(s *state.State, until time.Time) error {
 	for {
-		// A launcher may start others while they are listed, so the end is a list without any.
+		// A launcher may start others while they are listed: only an empty list proves that none is left.
 		found := findProcesses(s, func(name string) bool { return strings.HasPrefix(name, processPrefix) })
 		if len(found) == 0 {
 			return nil

@@ -13,8 +13,9 @@ import (
 	"github.com/gojail/gojail/gojail/subids"
 )
 
-// FindIDs returns the range of a user for --jail-root=range. It fails if an id of it is known to be somebody else's,
-// and if what has to be asked does not answer before the context ends.
+// FindIDs returns the range of a user for --jail-root=range. It fails if an id of the range is known to be somebody
+// else's, and if the name service or Slurm does not answer before the context ends: an id that nobody could be asked
+// about may be an account's.
 func FindIDs(ctx context.Context, source subids.Source, c *config.Config, uid uint32) (r subids.IDRange, err error) {
 	name, err := source.LookUp(ctx, "passwd", uid)
 	if err != nil {
@@ -35,8 +36,8 @@ func FindIDs(ctx context.Context, source subids.Source, c *config.Config, uid ui
 	return r, err
 }
 
-// ReadIDs reads what is known of the ids of this node. Where the name service may have accounts that it does not list,
-// it adds the ids of processes of this node and those of jobs of the cluster.
+// ReadIDs reads which ids of this node are in use. If the name service may have accounts that it does not list, ReadIDs
+// adds the ids of processes of this node and those of jobs of the cluster.
 func ReadIDs(ctx context.Context, source subids.Source, c *config.Config) (*subids.Table, error) {
 	t, err := subids.Read(ctx, source)
 	if err != nil || len(t.Unlisted) == 0 {

@@ -20,7 +20,7 @@ import (
 	"github.com/gojail/gojail/internal/procfs"
 )
 
-// EndLogin ends the sandbox of a user's sessions unless a session or another process is in it: then it does nothing.
+// EndLogin ends the sandbox of a user's sessions. If a session or another process is in it, EndLogin does nothing.
 // Files of its /tmp are moved to the trash.
 func EndLogin(s *state.State, scratch, job string, until time.Time) error {
 	if !contract.IsLogin(job) {
@@ -37,7 +37,7 @@ func EndLogin(s *state.State, scratch, job string, until time.Time) error {
 // no session enters meanwhile, and returns inUseError if the sandbox is used.
 func endLogin(s *state.State, scratch, job string, until time.Time) (parent string, err error) {
 	var sessions *os.File
-	defer func() { sessions.Close() }() // Close of a nil file is an error that nobody needs
+	defer func() { sessions.Close() }() // Close of a nil file returns an error, which is ignored
 	return teardown(s, scratch, job, until, func() error {
 		var err error
 		sessions, err = filelock.Try(filepath.Join(s.JobDir(job), contract.SessionsLock))
@@ -51,8 +51,9 @@ func endLogin(s *state.State, scratch, job string, until time.Time) (parent stri
 	})
 }
 
-// hasInhabitedSandbox reports whether processes are in a sandbox of the user's sessions, which another version of
-// gojail may have built, and whose holder may have ended.
+// hasInhabitedSandbox reports whether processes are in a sandbox of the user's sessions. The lock of the sessions does
+// not tell: another version of gojail may have built the sandbox, and its holder may have ended before other processes
+// in it.
 func hasInhabitedSandbox(s *state.State, scratch, job string) bool {
 	records, err := s.Sandboxes(job)
 	return err != nil || slices.ContainsFunc(records,
@@ -61,9 +62,10 @@ func hasInhabitedSandbox(s *state.State, scratch, job string) bool {
 }
 
 // isMountedByUser reports whether a process of the user has files below a directory mounted, in another mount namespace
-// than this process's. Without a PID namespace, processes outlive the holder of their sandbox.
+// than this process's. If the sandbox has no PID namespace, its processes outlive their holder.
 func isMountedByUser(dir, uid string) bool {
-	// A mount's root is a path in its file system, whose own place on the node may be any directory above this one.
+	// A mount's root is a path in its file system, which may be mounted at any directory above dir: only the last two
+	// names are certain.
 	below := "/" + filepath.Base(filepath.Dir(dir)) + "/" + filepath.Base(dir) + "/"
 	own, _ := procfs.ReadNamespace(os.Getpid(), "mnt")
 	pids, _ := procfs.ListNumbers("/proc")
@@ -76,7 +78,7 @@ func isMountedByUser(dir, uid string) bool {
 	})
 }
 
-// findSession returns why the sandbox of a user's sessions must be left alone, or "". A launcher that watches it ends
+// findSession returns why the sandbox of a user's sessions must be left alone, or "". The launcher that watches it ends
 // it in time (spank/launcher/login.c).
 func findSession(s *state.State, scratch, job string) (string, error) {
 	for _, lock := range []struct{ name, why string }{

@@ -17,8 +17,8 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// Reload ends the zygote of a jail and removes the site file, so that the next job reassembles the
-// template and compiles the site file. Existing sandboxes live on. It reports whether there was a zygote.
+// Reload ends the zygote of a jail and removes the site file, so that the next job reassembles the template and
+// compiles the site file again. Existing sandboxes live on. Reload reports whether there was a zygote.
 func Reload(s *state.State, jail string, deadline time.Time) (bool, error) {
 	if err := os.Remove(filepath.Join(s.Path(), contract.SiteFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, fmt.Errorf("cannot remove %s/site: %w", s.Path(), oneline.Cause(err))
@@ -34,8 +34,8 @@ func Reload(s *state.State, jail string, deadline time.Time) (bool, error) {
 	return endZygote(s, jail, deadline)
 }
 
-// endZygote ends the zygote of a jail. The caller holds the jail's lock. Sandboxes live on: each holder
-// has its own namespaces.
+// endZygote ends the zygote of a jail. The caller holds the jail's lock, under which launchers create zygotes.
+// Sandboxes live on, because each holder has its own namespaces.
 func endZygote(s *state.State, jail string, deadline time.Time) (bool, error) {
 	r := state.ReadRecord(s.ZygoteRecord(jail))
 	if err := r.Kill(time.Until(deadline)); err != nil {
@@ -47,8 +47,8 @@ func endZygote(s *state.State, jail string, deadline time.Time) (bool, error) {
 	return r.Alive, nil
 }
 
-// EndUnusedZygotes ends the zygotes of jails that are no longer configured, and returns these jails: no
-// job would use such a zygote, but it would keep the jail's storage in use.
+// EndUnusedZygotes ends the zygotes of jails that are no longer configured, and returns these jails: no job would use
+// such a zygote, but its mounts would keep the jail's storage busy.
 func EndUnusedZygotes(s *state.State, c *config.Config) (jails []string, err error) {
 	records, err := s.Zygotes()
 	for _, r := range records {

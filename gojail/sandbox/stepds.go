@@ -17,9 +17,9 @@ import (
 	"github.com/gojail/gojail/internal/procfs"
 )
 
-// stepds finds slurmstepds of this node by the sockets and processes of one look at the node, for all jobs. It looks
+// stepds finds slurmstepds of this node by their sockets and processes, which it lists once for all jobs. It lists them
 // again after a file appears in the spool directory: a slurmstepd creates its socket there before it calls a plugin
-// (msg_thr_create, then job_manager). Without inotify it looks each time.
+// (msg_thr_create, then job_manager). Without inotify it lists them for each job.
 type stepds struct {
 	watch *os.File // inotify(7) of the spool directory, or nil
 
@@ -28,7 +28,8 @@ type stepds struct {
 	titles  map[string]string   // JOB.STEP, by job
 }
 
-// lookPause is the longest time between two looks, should the spool directory be another one than slurmd's.
+// lookPause is the longest time for which a list is used. It bounds the error if the spool directory is not slurmd's,
+// where no file would ever appear.
 const lookPause = time.Second
 
 // openWatch watches the spool directory until close.
@@ -45,13 +46,13 @@ func (s *stepds) openWatch(spool string) {
 }
 
 func (s *stepds) close() {
-	s.watch.Close() // of a nil file: an error that nobody needs
+	s.watch.Close() // of a nil file: returns an error, which is ignored
 	s.watch = nil
 }
 
-// find finds a slurmstepd of the job, or returns "".
+// find returns what a slurmstepd of the job is, for messages, or "" if there is none.
 func (s *stepds) find(spool, node, job string) (string, error) {
-	if err := s.look(spool, node); err != nil {
+	if err := s.refresh(spool, node); err != nil {
 		return "", err
 	}
 	step := s.titles[job]
@@ -71,18 +72,18 @@ func (s *stepds) find(spool, node, job string) (string, error) {
 	return "its step " + formatStepName(step[strings.LastIndex(step, ".")+1:]) + " runs on this node", nil
 }
 
-// look lists the sockets and processes unless nothing has changed since the last look.
-func (s *stepds) look(spool, node string) (err error) {
+// refresh lists the sockets and processes again unless nothing has changed since the last time.
+func (s *stepds) refresh(spool, node string) (err error) {
 	if changed := s.readChanges(); !changed && !s.looked.IsZero() && time.Since(s.looked) < lookPause {
 		return nil
 	}
-	begin := time.Now()
+	begin := time.Now() // the age of the lists counts from before they are read
 	if s.sockets, err = listStepdSockets(spool, node); err == nil {
 		s.titles, err = listStepdTitles()
 	}
 	s.looked = begin
 	if err != nil {
-		s.looked = time.Time{}
+		s.looked = time.Time{} // the next call tries again
 	}
 	return err
 }
@@ -128,7 +129,8 @@ func listStepdSockets(spool, node string) (map[string][]string, error) {
 	return sockets, nil
 }
 
-// isAnswering reports whether a process listens on a socket, or that is unknown.
+// isAnswering reports whether a process listens on a socket. It returns true if that cannot be found out. slurmstepds
+// that were killed leave their sockets behind.
 func isAnswering(dir *os.File, name string) bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -141,8 +143,8 @@ func isAnswering(dir *os.File, name string) bool {
 }
 
 // listStepdTitles returns JOB.STEP by job, from the title that slurmstepd sets, "slurmstepd: [JOB.STEP]". A user's
-// process can set the same title, so only root's processes count. The title of another process is not read: that
-// waits while a task of it is in mmap(2) of a file on storage that does not answer.
+// process can set the same title, so only root's processes count. The titles of other processes are not read: reading
+// one waits while a task of that process is in mmap(2) of a file on storage that does not answer.
 func listStepdTitles() (map[string]string, error) {
 	pids, err := procfs.ListNumbers("/proc")
 	if err != nil {
@@ -167,7 +169,8 @@ func listStepdTitles() (map[string]string, error) {
 	return titles, nil
 }
 
-// formatStepName returns the name of a step, for steps that have a name and a number in slurm.h.
+// formatStepName returns the name of a step. Steps such as the batch step have a number in slurm.h, and a name for
+// people.
 func formatStepName(number string) string {
 	names := map[string]string{"4294967291": "batch", "4294967292": "extern", "4294967290": "interactive"}
 	if name := names[number]; name != "" {

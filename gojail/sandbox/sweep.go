@@ -22,15 +22,15 @@ import (
 	"github.com/gojail/gojail/internal/procfs"
 )
 
-// SweepReport describes what a sweep did.
+// SweepReport is what a sweep did.
 type SweepReport struct {
 	Removed []string // jobs that were torn down
-	Kept    []string // what was left, each with a reason such as "job 17: it is RUNNING"
+	Kept    []string // jobs and processes that were left alone, each with the reason: "job 17: it is RUNNING"
 	Zygotes []string // jails whose zygote had ended and whose record was removed
 	Unused  []string // jails that are no longer configured and whose zygote was ended
 	Lost    []int    // processes without a record that were ended
 
-	scratch []string // directories of the jobs' scratch directories
+	scratch []string // directories that have scratch directories of jobs, and a trash
 }
 
 // sweepLimit is the time limit for the removal of a directory that cannot be moved to the trash.
@@ -42,22 +42,22 @@ type sweep struct {
 	config *config.Config
 	squeue string    // path of the command, or ""
 	ask    bool      // slurmctld has answered so far
-	begun  time.Time // before the first job was judged
+	begun  time.Time // begin of the run, before the first job was judged
 	report SweepReport
 
 	stepds   stepds
-	verdicts map[string]string // reason to keep a job, or "", of those that slurmctld was asked about at once
+	verdicts map[string]string // reason to keep a job, or "", for the jobs that slurmctld was asked about at once
 }
 
-// Sweep removes what jobs that ended left in the state directory, in the scratch directory, and in
-// processes whose record is lost. The error lists what could not be removed. Files of the jobs are in the
-// trash afterwards, see EmptyTrash.
+// Sweep removes what jobs that ended left in the state directory, in the scratch directory, and in processes whose
+// record is lost. The error lists what could not be removed. Files of the jobs are in the trash afterwards, see
+// EmptyTrash.
 //
-// A job exists while it has a slurmstepd, or until slurmctld reports that it ended. Any other answer, or none, leaves
-// the job alone. Slurmctld is not asked about a job of which the state directory knows nothing: what it left is from
-// before the boot, and no part of the same job that runs now, maybe requeued. Sandboxes that are being built need no
-// grace time: their builder is a slurmstepd (or the process of gojail run), which the sweep finds, and looks for again
-// under the job's lock.
+// A job exists while it has a slurmstepd, or until slurmctld reports that it ended. With any other answer, or none, the
+// sweep leaves the job alone. It does not ask slurmctld about a job of which the state directory knows nothing: what
+// such a job left is from before the boot, and does not belong to a job of that number that runs now, perhaps requeued.
+// Sandboxes that are being built need no grace time: their builder is a slurmstepd (or the process of gojail run),
+// which the sweep finds, and looks for again under the job's lock.
 func Sweep(s *state.State, c *config.Config) (SweepReport, error) {
 	w := &sweep{state: s, config: c, squeue: node.FindSlurmCommand(c, "squeue"), ask: true, begun: time.Now()}
 	return w.run()
@@ -68,6 +68,7 @@ func (s *sweep) run() (SweepReport, error) {
 	s.stepds.openWatch(s.config.Slurm.Spool)
 	defer s.stepds.close()
 	jobs, err := s.listJobs()
+	// Each part is judged and ended before the next: an answer of slurmctld must not be old when a job is ended.
 	for some := range slices.Chunk(jobs, askMost) {
 		s.askAbout(slices.DeleteFunc(slices.Clone(some), func(job string) bool { return !s.mayAskAbout(job) }))
 		for _, job := range some {
@@ -80,7 +81,7 @@ func (s *sweep) run() (SweepReport, error) {
 	return s.report, oneline.Both(oneline.Both(err, err2), oneline.Both(s.sweepZygotes(), s.endLostHolders()))
 }
 
-// sweepJob ends a job if it has ended, and reports it.
+// sweepJob ends a job if it has ended for Slurm, and reports what it did.
 func (s *sweep) sweepJob(job string) error {
 	known := s.isKnown(job)
 	why, err := s.findReasonToKeep(job, known)
@@ -100,7 +101,8 @@ func (s *sweep) sweepJob(job string) error {
 	return err
 }
 
-// tearDown ends a job that was found to have ended, and that was known or not by then.
+// tearDown ends a job that was found to have ended. known tells whether isKnown knew it when it was judged: a job that
+// is known only since then has begun.
 func (s *sweep) tearDown(job string, known bool) error {
 	until := time.Now().Add(sweepLimit)
 	var parent string
@@ -126,8 +128,8 @@ func (s *sweep) tearDown(job string, known bool) error {
 	return err
 }
 
-// listJobs returns all jobs known from the state directory and from the scratch directory, which survives
-// a reboot, the jobs whose end failed, and those that the Prolog has seen.
+// listJobs returns all jobs known from the state directory and from the scratch directory, which survives a reboot, the
+// jobs whose end failed, and those that the Prolog has noted.
 func (s *sweep) listJobs() ([]string, error) {
 	found := map[string]bool{}
 	known, err := state.Directories(filepath.Join(s.state.Path(), contract.JobsDir))
@@ -140,7 +142,7 @@ func (s *sweep) listJobs() ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), oneline.Both(err, err2)
 }
 
-// Alive returns a function that judges a job as Sweep does, for other resources of jobs: it returns false
+// Alive returns a function that judges a job as Sweep does, for other resources of jobs. The function returns false
 // only for a job that is known to have ended.
 func Alive(s *state.State, c *config.Config) func(job string) bool {
 	w := &sweep{state: s, config: c, squeue: node.FindSlurmCommand(c, "squeue"), ask: true}
@@ -150,7 +152,7 @@ func Alive(s *state.State, c *config.Config) func(job string) bool {
 	}
 }
 
-// findReasonToKeep returns why a job must be left alone, or "".
+// findReasonToKeep returns why a job must be left alone, or "". It looks for processes first, which needs no network.
 func (s *sweep) findReasonToKeep(job string, known bool) (string, error) {
 	why, err := s.findProcess(job)
 	if why != "" || err != nil || !known || !isSlurms(job) {
@@ -159,7 +161,7 @@ func (s *sweep) findReasonToKeep(job string, known bool) (string, error) {
 	return s.askController(job), nil
 }
 
-// mayAskAbout reports whether it is slurmctld's answer that decides about a job.
+// mayAskAbout reports whether slurmctld's answer decides about a job, so that it is worth asking.
 func (s *sweep) mayAskAbout(job string) bool {
 	if !isSlurms(job) || !s.isKnown(job) {
 		return false
@@ -168,16 +170,18 @@ func (s *sweep) mayAskAbout(job string) bool {
 	return why == "" && err == nil
 }
 
-// isSlurms reports whether the name is that of a job of Slurm.
+// isSlurms reports whether a name is that of a job of Slurm, and not of gojail run or of a user's sessions.
 func isSlurms(job string) bool { return !strings.HasPrefix(job, "run-") && !contract.IsLogin(job) }
 
-// inUseError is the error for a job that has started, maybe requeued, after it was found to have ended.
+// inUseError is the error for a job that has started, perhaps requeued, after it was found to have ended.
 type inUseError struct{ why string }
 
 func (e *inUseError) Error() string { return e.why }
 
+// checkStillGone fails with inUseError if a job has started since it was judged. The caller holds the job's lock,
+// without which no step of it can be built.
 func (s *sweep) checkStillGone(job string) error {
-	if s.state.IsAllocated(job) { // its end removes that
+	if s.state.IsAllocated(job) { // the Prolog's note, which the end of a job removes
 		return &inUseError{"it has begun here"}
 	}
 	why, err := s.findProcess(job)
@@ -187,7 +191,7 @@ func (s *sweep) checkStillGone(job string) error {
 	return err
 }
 
-// findProcess looks for a process of the job on this node.
+// findProcess returns a process of the job on this node, as the reason to keep the job, or "".
 func (s *sweep) findProcess(job string) (string, error) {
 	if contract.IsLogin(job) {
 		return findSession(s.state, s.config.Scratch, job)
@@ -196,8 +200,8 @@ func (s *sweep) findProcess(job string) (string, error) {
 	if !run {
 		return s.stepds.find(s.config.Slurm.Spool, s.config.Node, job)
 	}
-	// A run without a record is from before the last boot, and its pid belongs to another process now; or
-	// it is being built under the job's lock, and gets a record.
+	// A run without a record is from before the last boot, and its pid may belong to another process now. Or it is
+	// being built: the caller takes its lock next, which is free only once the run has a record.
 	records, err := s.state.Sandboxes(job)
 	if err != nil || len(records) == 0 {
 		return "", err
@@ -213,7 +217,7 @@ func (s *sweep) findProcess(job string) (string, error) {
 	return fmt.Sprintf("gojail run (process %d) is running", number), nil
 }
 
-// sweepZygotes removes the records of zygotes that ended, except where one is being created.
+// sweepZygotes removes the records of zygotes that have ended, unless a launcher is creating another one.
 func (s *sweep) sweepZygotes() error {
 	records, err := s.state.Zygotes()
 	for _, r := range records {

@@ -14,17 +14,18 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// retryMost is the limit of jobs that are retried after the end of another job. The end of a job may fail temporarily:
-// a mount that somebody made, storage that hangs. The job is noted (docs/state.md), and gojail retries after the ends
+// retryMost is the limit of jobs whose end is tried again after the end of another job. The end of a job may fail for a
+// while: somebody made a mount, or storage hangs. gojail notes the job (docs/state.md), and tries again after the ends
 // of later jobs.
 const retryMost = 8
 
-// retryTime is the time after which no other job is retried: the files of the job that ended are still to be removed.
+// retryTime is the time after which the end of no further job is tried again: the files of the job that has just ended
+// must still be removed.
 var retryTime = 3 * time.Second
 
-// RetryEnded retries to end the jobs whose end failed, those with the oldest attempt first. release
-// releases their networks. A job that fails again stays noted, and no error is returned, since the caller
-// is ending another job.
+// RetryEnded tries again to end the jobs whose end failed, those with the oldest attempt first, so that a job that
+// fails each time does not keep the others waiting. release releases their networks. A job that fails again stays
+// noted, and no error is returned, because the caller is ending another job.
 func RetryEnded(s *state.State, load func() (*config.Config, error), until time.Time, release func(job string) error) {
 	jobs := s.Ended()
 	if len(jobs) == 0 {
@@ -39,7 +40,7 @@ func RetryEnded(s *state.State, load func() (*config.Config, error), until time.
 	if err != nil {
 		return
 	}
-	// A file that was just created is empty, and this is the first attempt.
+	// filelock.Try creates an empty file: then this is the first attempt, whatever its time.
 	if ago := time.Since(info.ModTime()); info.Size() > 0 && ago >= 0 && ago < contract.RetryPause {
 		return
 	}
@@ -64,12 +65,12 @@ func RetryEnded(s *state.State, load func() (*config.Config, error), until time.
 	}
 }
 
-// endAgain ends a job, unless it has started again. It takes the job's lock even if the job has only a
-// network.
+// endAgain ends a job, unless it has started again. It takes the job's lock even if nothing of the job is left but a
+// network: a step of a requeued job could otherwise attach one meanwhile.
 func (s *sweep) endAgain(job string, until time.Time, release func(job string) error) error {
 	var failed error
 	parent, err := teardownLocked(s.state, s.config.Scratch, job, until, func() error {
-		if !s.state.IsEnded(job) { // as whoever builds a sandbox forgets it, under this lock
+		if !s.state.IsEnded(job) { // a process that builds a sandbox removes the note, under this lock
 			return &inUseError{"it has begun here"}
 		}
 		if err := s.checkStillGone(job); err != nil {
@@ -85,7 +86,8 @@ func (s *sweep) endAgain(job string, until time.Time, release func(job string) e
 }
 
 // NoteUnremoved notes a job that has ended and whose files cannot be removed, for RetryEnded. A job of the same number,
-// such as the same job requeued, may be on the node by then: it is not noted, as it would be ended.
+// such as the same job requeued, may be on the node by then. NoteUnremoved does not note it, because RetryEnded would
+// end it.
 func NoteUnremoved(s *state.State, job string) {
 	if !state.JobRule.MatchString(job) || contract.IsLogin(job) {
 		return
@@ -101,5 +103,5 @@ func NoteUnremoved(s *state.State, job string) {
 	if !s.IsAllocated(job) {
 		s.NoteEnded(job)
 	}
-	removeRecords(s, job) // the lock
+	removeRecords(s, job) // the lock is all that is left
 }

@@ -21,13 +21,13 @@ import (
 // holderOrZygote is a gojail process that holds a sandbox or a template.
 type holderOrZygote struct {
 	state.Record
-	holder bool // holds a sandbox
+	holder bool // whether it holds a sandbox, and not a template
 }
 
-// endLostHolders ends gojail processes without a record, which was removed or damaged: nothing else finds
-// them, and their storage stays in use. A holder stays if other processes are in its sandbox.
+// endLostHolders ends gojail processes whose record was removed or damaged: nothing else finds them, and their mounts
+// keep storage busy. A holder stays if other processes are in its sandbox.
 func (s *sweep) endLostHolders() error {
-	processes := findHoldersAndZygotes(s.state) // first, since each holder has its record by then
+	processes := findHoldersAndZygotes(s.state) // before the records, so that each of them has its record by then
 	known, err := readRecorded(s.state)
 	if err != nil {
 		return err
@@ -50,9 +50,9 @@ func (s *sweep) endLostHolders() error {
 	return err
 }
 
-// isInhabited reports whether a process lives in a namespace that the holder has and this process has
-// not, or in a PID namespace below the holder's: such a process would end with process 1 of its PID
-// namespace, or lose its network with the network's holder.
+// isInhabited reports whether a process lives in a namespace of the holder that is not this process's, or in a PID
+// namespace below the holder's. Such a process would end with process 1 of its PID namespace, or lose its network with
+// the holder of that.
 func (p holderOrZygote) isInhabited() bool {
 	own := map[string]bool{}
 	for _, kind := range []string{"mnt", "pid", "net", "ipc", "uts"} {
@@ -68,8 +68,9 @@ func (p holderOrZygote) isInhabited() bool {
 	})
 }
 
-// livesInAny reports whether a namespace of a process, or a parent of its PID namespace, is one of the
-// given ones.
+// livesInAny reports whether a namespace of a process, or a parent of its PID namespace, is one of the given ones. The
+// parents count because a program in a sandbox may make PID namespaces of its own, as containers do (NS_GET_PARENT,
+// ioctl_nsfs(2)).
 func livesInAny(pid int, namespaces map[string]bool) bool {
 	for _, kind := range []string{"mnt", "pid", "net", "ipc", "uts"} {
 		if link, err := procfs.ReadNamespace(pid, kind); err == nil && namespaces[link] {
@@ -92,13 +93,13 @@ func livesInAny(pid int, namespaces map[string]bool) bool {
 	return false
 }
 
-// isHolder reports whether a process is a holder of gojail: the other sandboxes of a job share its
-// namespaces.
+// isHolder reports whether a process is a holder of gojail. It does not count as an inhabitant: the other sandboxes of
+// a job share its namespaces.
 func isHolder(pid int) bool {
 	return procfs.ReadName("/proc", pid) == contract.HolderName && procfs.IsRoots(pid)
 }
 
-// readRecorded returns the processes of all records.
+// readRecorded returns the processes that have a record.
 func readRecorded(s *state.State) (map[int]bool, error) {
 	known := map[int]bool{}
 	jobs, err := s.Jobs()
@@ -114,8 +115,8 @@ func readRecorded(s *state.State) (map[int]bool, error) {
 	return known, oneline.Both(err, err2)
 }
 
-// findHoldersAndZygotes returns the holders and zygotes of this state directory. A process that builds a sandbox
-// has another name, and ends by itself.
+// findHoldersAndZygotes returns the holders and zygotes of this state directory. A process that builds a sandbox has
+// another name, and ends by itself.
 func findHoldersAndZygotes(s *state.State) (list []holderOrZygote) {
 	for _, r := range findProcesses(s, func(name string) bool {
 		return name == contract.HolderName ||
@@ -126,8 +127,8 @@ func findHoldersAndZygotes(s *state.State) (list []holderOrZygote) {
 	return list
 }
 
-// isOfThisState reports whether a process's command line, which was the launcher's, names this state
-// directory.
+// isOfThisState reports whether the command line of a process names this state directory. Holders and zygotes are forks
+// of the launcher and have its command line. Several slurmds of one machine have a state directory each.
 func isOfThisState(s *state.State, pid int) bool {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {

@@ -18,14 +18,15 @@ import (
 // squeueDeadline is how long the sweep waits for squeue.
 const squeueDeadline = 5 * time.Second
 
-// finished are the states of a job that will not run again (squeue(1), "JOB STATE CODES"). COMPLETING is
-// not one of them: Slurm is still ending the job's processes.
+// finished are the states of a job that will not run again (squeue(1), "JOB STATE CODES"). COMPLETING is not one of
+// them, because Slurm is still ending the job's processes.
 var finished = []string{
 	"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL",
 	"OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT",
 }
 
-// askController returns the reason to keep a job, or "" if Slurm reports that it ended.
+// askController returns the reason to keep a job, or "" if Slurm reports that it ended. After slurmctld has failed to
+// answer once, it asks no more: each question would wait for squeueDeadline.
 func (s *sweep) askController(job string) string {
 	if why, ok := s.verdicts[job]; ok {
 		return why
@@ -44,8 +45,8 @@ func (s *sweep) askController(job string) string {
 	return why
 }
 
-// runSqueue returns what squeue prints without a header; conf is the directory of slurm.conf. No column of its callers
-// has text of users.
+// runSqueue returns what squeue prints without a header; conf is the directory of slurm.conf. Its callers ask for no
+// column with text of users, which could contain line breaks and forge lines.
 func runSqueue(ctx context.Context, squeue, conf string, args ...string) (string, error) {
 	return slurm.Run(ctx, slurm.Program{
 		Command: command.Command{Path: squeue, Args: append([]string{"-h"}, args...)},
@@ -53,20 +54,20 @@ func runSqueue(ctx context.Context, squeue, conf string, args ...string) (string
 	})
 }
 
-// isUnknownJob reports whether squeue failed since slurmctld does not know the job, or has forgotten it.
+// isUnknownJob reports whether squeue failed because slurmctld does not know the job, or has forgotten it.
 func isUnknownJob(err error) bool {
 	var failed *command.ExitError
 	return errors.As(err, &failed) && strings.Contains(failed.Stderr, "Invalid job id specified")
 }
 
-// isImpossibleJob reports whether squeue failed without a question to slurmctld, since no job can have that number.
+// isImpossibleJob reports whether squeue failed without asking slurmctld, because no job can have that number.
 func isImpossibleJob(err error) bool {
 	var failed *command.ExitError
 	return errors.As(err, &failed) && strings.Contains(failed.Stderr, "Invalid job id: ")
 }
 
-// readVerdict parses squeue's output. It returns the reason to keep the job, or "", and whether slurmctld
-// answered at all.
+// readVerdict parses squeue's output about one job. It returns the reason to keep the job, or "", and whether slurmctld
+// answered at all. A job array has several lines; the job is kept if one of them has not ended.
 func readVerdict(job, stdout string, err error) (why string, answered bool) {
 	if isUnknownJob(err) {
 		return "", true

@@ -22,24 +22,21 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// Limits of the waits at the end of a job: for a step that is being built, and for a holder to end after
-// SIGKILL.
+// Limits of the waits at the end of a job: for a step that is being built, and for a holder to end after SIGKILL.
 const (
 	teardownLock   = 2 * time.Second
 	teardownHolder = 2 * time.Second
 )
 
-// EndJob ends the sandboxes of a job and removes its scratch directory and its records. The namespaces
-// end with the last process in them, which Slurm kills. It returns an error for what cannot be removed,
-// which stays recorded for the sweep. For an unknown job it does nothing.
-//
-// The scratch directory is moved to the trash, for EmptyTrash.
+// EndJob ends the sandboxes of a job, moves its scratch directory to the trash, for EmptyTrash, and removes its
+// records. The namespaces end with the last process in them, which Slurm kills. EndJob returns an error for what cannot
+// be removed, which stays recorded for the sweep. For an unknown job it does nothing.
 func EndJob(s *state.State, scratch, job string, until time.Time) error {
 	_, err := teardown(s, scratch, job, until, func() error { return nil })
 	return err
 }
 
-// Teardown is EndJob, and then empties the trash until the given time, including files of other jobs.
+// Teardown ends a job as EndJob does, and then empties the trash until the given time, including files of other jobs.
 func Teardown(s *state.State, scratch, job string, until time.Time) error {
 	parent, err := teardown(s, scratch, job, until, func() error { return nil })
 	if parent == "" || err != nil {
@@ -48,8 +45,8 @@ func Teardown(s *state.State, scratch, job string, until time.Time) error {
 	return emptyTrashOf(parent, job, until)
 }
 
-// emptyTrashOf empties the trash until the given time. It returns an error only for files of this job
-// that cannot be removed.
+// emptyTrashOf empties the trash until the given time. It returns an error only for files of this job that cannot be
+// removed: files for which there was no time are left to the next end of a job, or to a sweep.
 func emptyTrashOf(parent, job string, until time.Time) (err error) {
 	for name, e := range emptyTrash(parent, job, until, false) {
 		if own := name == "" || strings.HasPrefix(name, job+"."); own && !errors.Is(e, rmtree.ErrTimeIsUp) &&
@@ -60,8 +57,8 @@ func emptyTrashOf(parent, job string, until time.Time) (err error) {
 	return err
 }
 
-// teardown ends a job, and returns the directory of the trash without emptying it. Once it holds the
-// job's lock, it calls mayI again.
+// teardown ends a job, and returns the directory of the trash without emptying it. Once it holds the job's lock, it
+// calls mayI: the job may have started again since the caller judged it, and nothing of it can start from then on.
 func teardown(s *state.State, scratch, job string, until time.Time, mayI func() error) (parent string, err error) {
 	if !state.JobRule.MatchString(job) {
 		return "", fmt.Errorf("%q is not a job id", job)
@@ -73,8 +70,7 @@ func teardown(s *state.State, scratch, job string, until time.Time, mayI func() 
 	return teardownLocked(s, scratch, job, until, mayI)
 }
 
-// teardownLocked is teardown for any job, even if nothing of it exists: it takes the job's lock in any
-// case.
+// teardownLocked is teardown for any job, even if nothing of it exists: it takes the job's lock in any case.
 func teardownLocked(s *state.State, scratch, job string, until time.Time, mayI func() error) (parent string,
 	err error) {
 	lock, err := lockJob(s, job, earlierOf(time.Now().Add(teardownLock), until))
@@ -83,7 +79,7 @@ func teardownLocked(s *state.State, scratch, job string, until time.Time, mayI f
 	}
 	defer lock.Close()
 	if err := mayI(); err != nil {
-		if !isRecorded(s, job) { // the directory is lockJob's
+		if !isRecorded(s, job) { // lockJob has created the directory
 			removeRecords(s, job)
 		}
 		return "", fmt.Errorf("job %s: %w", job, err)
@@ -96,7 +92,7 @@ func teardownLocked(s *state.State, scratch, job string, until time.Time, mayI f
 }
 
 // endLocked ends the holders of a job, moves its scratch directory to the trash and removes its records. The caller
-// holds the job's lock.
+// holds the job's lock. The records are last: what a failed step leaves is found by them.
 func endLocked(s *state.State, parent, job string, until time.Time) error {
 	for _, step := range []func() error{
 		func() error { return endHolders(s, job, until) },
@@ -110,8 +106,8 @@ func endLocked(s *state.State, parent, job string, until time.Time) error {
 	return nil
 }
 
-// findScratch returns the parent of the job's scratch directory, which was noted when it was created, or
-// else the configured one.
+// findScratch returns the directory above the job's scratch directory: the noted one, because gojail.toml may name
+// another since the job began, or else the configured one.
 func findScratch(s *state.State, scratch, job string) string {
 	noted, err := os.Readlink(filepath.Join(s.JobDir(job), contract.ScratchLink))
 	if err == nil && rootpath.CheckClean(noted) == nil && filepath.Base(noted) == job {
@@ -120,9 +116,9 @@ func findScratch(s *state.State, scratch, job string) string {
 	return filepath.Join(scratch, contract.JobsDir)
 }
 
-// lockJob takes the job's lock. It creates a missing directory: a scratch directory without records, as
-// after a reboot, is removed under the same lock. A lock whose file was removed during the wait is void,
-// and lockJob takes a new one.
+// lockJob takes the job's lock. It creates a missing directory, because a scratch directory without records, as after a
+// reboot, is removed under the same lock. If the file of the lock was removed during the wait, the lock is void, and
+// lockJob takes a new one.
 func lockJob(s *state.State, job string, until time.Time) (*os.File, error) {
 	path := filepath.Join(s.JobDir(job), contract.LockFile)
 	for {
@@ -160,7 +156,8 @@ func isPresent(path string) bool {
 	return err == nil
 }
 
-// endHolders kills all holders first and then waits for them: a job may have GOJAIL_SANDBOXES_MAX.
+// endHolders kills all holders before it waits for the first: a job may have GOJAIL_SANDBOXES_MAX of them, and they end
+// at the same time.
 func endHolders(s *state.State, job string, until time.Time) error {
 	records, err := s.Sandboxes(job)
 	return oneline.Both(err, killAll(records, earlierOf(time.Now().Add(teardownHolder), until)))
@@ -184,7 +181,7 @@ func earlierOf(a, b time.Time) time.Time {
 	return b
 }
 
-// removeRecords removes the records, and last the lock: a process that waits for the lock finds its file
+// removeRecords removes the records, and the lock last: a process that waits for the lock then finds that its file was
 // removed.
 func removeRecords(s *state.State, job string) error {
 	entries, err := os.ReadDir(s.JobDir(job))
@@ -202,7 +199,7 @@ func removeRecords(s *state.State, job string) error {
 	if err := os.Remove(filepath.Join(s.JobDir(job), contract.LockFile)); err != nil {
 		return fmt.Errorf("cannot remove the lock of %s: %w", s.JobDir(job), oneline.Cause(err))
 	}
-	// ENOTEMPTY: a new step has created a new lock, and owns the job now.
+	// ENOTEMPTY: a new step has created a new lock, and the directory is its own now.
 	if err := unix.Rmdir(s.JobDir(job)); err != nil && err != unix.ENOTEMPTY {
 		return fmt.Errorf("cannot remove %s: %w", s.JobDir(job), err)
 	}

@@ -23,13 +23,13 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// trashName is the directory to which a job's scratch directory is moved when the job has ended. Removing
-// millions of files takes longer than Slurm's limit for an epilog: a process that Slurm does not wait for
-// (the launcher's verb clean) or a sweep removes them.
+// trashName is the directory to which a job's scratch directory is moved when the job has ended. Removing millions of
+// files takes longer than Slurm's limit for an epilog, so a process for which Slurm does not wait (the launcher's verb
+// clean) or a sweep removes them.
 const trashName = contract.TrashDir
 
-// moveToTrash moves a job's scratch directory to the trash. The caller holds the job's lock. A directory
-// that cannot be moved, for example because the disk is full, is removed in place.
+// moveToTrash moves a job's scratch directory to the trash. The caller holds the job's lock. If the directory cannot be
+// moved, for example because the disk is full, moveToTrash removes it in place.
 func moveToTrash(parent, job string, until time.Time) error {
 	dir, err := rootpath.OpenDirectory(unix.AT_FDCWD, parent, 0)
 	if err == unix.ENOENT {
@@ -42,7 +42,7 @@ func moveToTrash(parent, job string, until time.Time) error {
 	to := fmt.Sprintf("%s/%s.%d", trashName, job, time.Now().UnixNano()) // the job id may be reused
 	move := func() error { return unix.Renameat(int(dir.Fd()), job, int(dir.Fd()), to) }
 	err = move()
-	for tries := 0; err == unix.ENOENT && tries < 4; tries++ { // the trash, when it is empty, is removed
+	for tries := 0; err == unix.ENOENT && tries < 4; tries++ { // emptyLocked removes an empty trash
 		unix.Mkdirat(int(dir.Fd()), trashName, 0o700)
 		err = move()
 	}
@@ -56,8 +56,8 @@ func moveToTrash(parent, job string, until time.Time) error {
 	return nil
 }
 
-// FindOldestTrash returns when the job ended whose files have been in the trash for the longest time, by the name
-// that moveToTrash gives them; the zero time if the trash is empty.
+// FindOldestTrash returns the time at which the oldest files in the trash were moved there, by the names that
+// moveToTrash gives; the zero time if the trash is empty.
 func FindOldestTrash(scratch string) (oldest time.Time) {
 	entries, _ := os.ReadDir(filepath.Join(scratch, contract.JobsDir, trashName))
 	for _, e := range entries {
@@ -70,11 +70,11 @@ func FindOldestTrash(scratch string) (oldest time.Time) {
 	return oldest
 }
 
-// errBusy means that another process holds the lock of the trash, and empties it completely.
+// errBusy means that another process holds the lock of the trash, and will empty it completely.
 var errBusy = errors.New("another process is emptying it")
 
-// trashSlice is how long the files of one job are removed before it is the next job's turn: neither
-// millions of files nor a process that keeps creating files delays the others.
+// trashSlice is the time for which the files of one job are removed before it is the next job's turn: neither millions
+// of files nor a process that keeps creating files delays the others.
 const trashSlice = 200 * time.Millisecond
 
 // trash is one run that empties a trash directory.
@@ -82,9 +82,9 @@ type trash struct {
 	path  string
 	own   string // the job whose files are removed first, or ""
 	until time.Time
-	wait  bool // until another process has emptied the trash
+	wait  bool // whether to wait until another process has emptied the trash
 
-	left map[string]error // what is not removed, by name, with the reason; "" is the trash itself
+	left map[string]error // reasons why names are not removed; "" stands for the trash itself
 }
 
 // emptyTrash removes the files in the trash until the given time, and returns the rest, as trash.left.
@@ -99,8 +99,8 @@ func emptyTrash(parent, own string, until time.Time, wait bool) map[string]error
 	return t.left
 }
 
-// emptyOnce empties the trash, and reports whether new files arrived between the last look and the
-// unlock: the process that moved them there found the lock taken, and relies on this process.
+// emptyOnce empties the trash, and reports whether new files arrived between the last look and the unlock: the process
+// that moved them there found the lock taken, and relies on this process to remove them.
 func (t *trash) emptyOnce() (more bool) {
 	dir, err := rootpath.OpenDirectory(unix.AT_FDCWD, t.path, 0)
 	if err == unix.ENOENT {
@@ -141,7 +141,7 @@ func (t *trash) lock(dir *os.File) error {
 	}
 }
 
-// listNames returns the names in the trash that are not known to stay, those of t.own first.
+// listNames returns the names in the trash except those that cannot be removed, the names of t.own first.
 func (t *trash) listNames(dir *os.File) ([]string, error) {
 	names, err := rmtree.ReadNames(dir)
 	if err != nil {
@@ -185,8 +185,8 @@ func (t *trash) emptyLocked(dir *os.File) error {
 	}
 }
 
-// EmptyTrash empties the trash of the sweep and of earlier ends of jobs. left lists the paths that remain
-// when the time is up, with the reason. It waits for another process that empties the same trash.
+// EmptyTrash empties the trash of the sweep and of earlier ends of jobs. left lists the paths that remain when the time
+// is up, with the reason. If another process is emptying the same trash, EmptyTrash waits for it.
 func (r *SweepReport) EmptyTrash(until time.Time) (left []string, err error) {
 	for _, parent := range r.scratch {
 		for _, e := range emptyTrash(parent, "", until, true) {
@@ -201,9 +201,8 @@ func (r *SweepReport) EmptyTrash(until time.Time) (left []string, err error) {
 	return left, err
 }
 
-// EmptyTrash empties the trash of the scratch directories, the files of the given job first. It returns
-// at once where another process does so already. The error is about files of the job that cannot be
-// removed.
+// EmptyTrash empties the trash of the scratch directories, the files of the given job first. If another process does so
+// already, it returns at once. The error is about files of the job that cannot be removed.
 func EmptyTrash(scratch []string, job string, until time.Time) (err error) {
 	for _, dir := range scratch {
 		err = oneline.Both(err, emptyTrashOf(filepath.Join(dir, contract.JobsDir), job, until))

@@ -20,8 +20,9 @@ const (
 // idMax is the highest number of a user or group: lchown(2) takes the one above it for "unchanged".
 const idMax = 1<<32 - 2
 
-// setAttributes sets owner, mode, extended attributes and times of a path, whose parent directory is a real path.
-// hasMode is false for a symbolic link.
+// setAttributes sets owner, mode, extended attributes and times of a path, whose parent directory is a real path. The
+// owner is first, because chown(2) clears set-ID bits and security.capability. hasMode is false for a symbolic link,
+// which has no mode of its own.
 func (u *unpacker) setAttributes(full string, h *tar.Header, hasMode bool) error {
 	if h.Uid < 0 || h.Gid < 0 || int64(h.Uid) > idMax || int64(h.Gid) > idMax {
 		return fmt.Errorf("the owner %d:%d is out of range", h.Uid, h.Gid)
@@ -29,7 +30,7 @@ func (u *unpacker) setAttributes(full string, h *tar.Header, hasMode bool) error
 	if err := unix.Lchown(full, h.Uid, h.Gid); err != nil {
 		return fmt.Errorf("cannot change the owner to %d:%d: %w", h.Uid, h.Gid, err)
 	}
-	if hasMode { // after the owner: chown(2) clears set-ID bits
+	if hasMode {
 		if err := unix.Chmod(full, u.modeOf(h)); err != nil {
 			return fmt.Errorf("cannot change the mode: %w", err)
 		}
@@ -38,7 +39,7 @@ func (u *unpacker) setAttributes(full string, h *tar.Header, hasMode bool) error
 		return err
 	}
 	if h.Typeflag == tar.TypeDir {
-		return nil // at the end
+		return nil // restoreTimes sets its times at the end, because later entries in it change them
 	}
 	t, err := readTimes(h.AccessTime, h.ModTime)
 	if err != nil {
@@ -47,7 +48,8 @@ func (u *unpacker) setAttributes(full string, h *tar.Header, hasMode bool) error
 	return setTimes(full, t)
 }
 
-// modeOf returns the permissions of an entry. The set-group-ID bit of a directory gives no user rights, so it is kept.
+// modeOf returns the permissions of an entry. The set-group-ID bit of a directory gives no user rights (it only passes
+// the group on to new files), so it is kept.
 func (u *unpacker) modeOf(h *tar.Header) uint32 {
 	bits := uint32(h.Mode) & (permissions | setIDBits)
 	if h.Typeflag == tar.TypeDir {
@@ -89,7 +91,8 @@ func (u *unpacker) setXattrs(full string, h *tar.Header) error {
 	return nil
 }
 
-// keepsXattr reports whether an extended attribute is kept, and counts one that is not.
+// keepsXattr reports whether an extended attribute is kept, and counts one that is not. user.overlay.* is not kept: an
+// overlay that is mounted with userxattr would follow it.
 func keepsXattr(result *Result, policy Policy, name string) bool {
 	switch {
 	case name == capabilityKey && policy.Setuid:
@@ -104,7 +107,8 @@ func keepsXattr(result *Result, policy Policy, name string) bool {
 	return false
 }
 
-// removeUserXattrs removes the extended attributes that a lower layer gave a directory.
+// removeUserXattrs removes the extended attributes that a lower layer gave a directory: an entry of an upper layer
+// replaces all attributes, even those that it does not name.
 func removeUserXattrs(full string) error {
 	names, err := readXattrNames(full)
 	if err != nil {

@@ -45,7 +45,8 @@ type answer struct {
 // answerFD is the descriptor for the answer: the standard output is the list of a tree.
 const answerFD = 3
 
-// childAttributes returns the namespaces of a child. The kernel kills the child when its parent ends.
+// childAttributes returns the namespaces of a child. The kernel kills the child when its parent ends, and with process
+// 1 of the PID namespace everything that the child started.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWPID,
@@ -53,10 +54,10 @@ func childAttributes() *syscall.SysProcAttr {
 	}
 }
 
-// Child runs the request in text, writes the answer and exits: it is all that a child process does.
+// Child runs the request in text, writes the answer and exits: a child process does nothing else.
 func Child(text string) {
 	r, err := readRequest(text)
-	if r.Action == actionConfine { // it has no answer, but the output of a program
+	if r.Action == actionConfine { // its output is that of a program, so there is no answer
 		if err == nil {
 			err = executeConfined(r.Program, r.Command)
 		}
@@ -81,6 +82,8 @@ func readRequest(text string) (r request, err error) {
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return r, fmt.Errorf("invalid request: %w", err)
 	}
+	// In a child that runChild or Confine started, process 1 is this one. Anywhere else, enterTarget would change the
+	// mounts of the node.
 	if os.Getpid() != 1 {
 		return r, errors.New("this command is gojail's own, and runs in namespaces that gojail makes")
 	}
@@ -111,11 +114,12 @@ func runRequest(r request, result *Result) error {
 }
 
 // enterTarget makes a directory the root of this process, with nothing else below it. The mount namespace is this
-// process's own.
+// process's own, but its mounts are copies that share propagation with the node's: they are made private first.
 func enterTarget(target string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return err
 	}
+	// pivot_root(2) requires that the new root be a mount point.
 	if err := unix.Mount(target, target, "", unix.MS_BIND, ""); err != nil {
 		return err
 	}
@@ -125,7 +129,8 @@ func enterTarget(target string) error {
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
-// pivotInto makes a mount the root of this process, and unmounts the previous root.
+// pivotInto makes a mount the root of this process, and unmounts the previous root, so that no path leads out of the
+// new one: chroot(2) would not prevent that for root.
 func pivotInto(target string) error {
 	if err := unix.Chdir(target); err != nil {
 		return err
@@ -139,10 +144,12 @@ func pivotInto(target string) error {
 	return unix.Chdir("/")
 }
 
-// writeVersion writes the version file, whatever the archive had in its place, and the tree to the disk.
+// writeVersion writes the version file in place of anything that the archive had there, and writes the tree to the
+// disk.
 func writeVersion(version string) error {
 	full := "/" + contract.VersionFile
 	u := newUnpacker(Policy{}, Limits{}, Result{})
+	// The times of the root belong to the image: a new file in it must not change them.
 	if err := u.keepTimes("/"); err != nil {
 		return err
 	}

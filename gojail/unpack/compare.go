@@ -35,8 +35,8 @@ func (d Difference) String() string {
 	return line
 }
 
-// Compare calls report for each difference between the list of a tree as it was and as it is. Other times alone are not
-// a difference.
+// Compare calls report for each difference between the list of a tree as it was and as it is. A difference in times
+// alone does not count. Both lists are sorted in the same order, so Compare reads each once, and no list is in memory.
 func Compare(was, is io.Reader, report func(Difference)) error {
 	a, b := newListReader(was), newListReader(is)
 	left, err := a.readLine()
@@ -74,8 +74,8 @@ type listLine struct {
 	words []string // sorted
 }
 
-// compareLines compares in the order of a walk: a directory, then what is in it, then its next sibling. nil is the
-// end.
+// compareLines compares two files in the order of a walk: a directory, then its content, then its next sibling. nil
+// stands for the end of a list. Comparing the text would be wrong: "-" and other bytes sort before "/".
 func compareLines(a, b *listLine) int {
 	switch {
 	case a == nil:
@@ -86,7 +86,7 @@ func compareLines(a, b *listLine) int {
 	return slices.Compare(strings.Split(a.name, "/"), strings.Split(b.name, "/"))
 }
 
-// findChanges returns what differs between two lines of one name; without xattrs, extended attributes do not count.
+// findChanges returns the differences between two lines of one name; without xattrs, extended attributes do not count.
 func (l *listLine) findChanges(now *listLine, xattrs bool) (keys []string) {
 	was, is := l.parseValues(), now.parseValues()
 	for _, word := range l.words {

@@ -22,19 +22,21 @@ import (
 	"github.com/gojail/gojail/gojail/seccomp"
 )
 
-// systemDirs are the directories that a confined program sees, read-only: itself and its libraries. On most systems all
-// but /usr are symbolic links into it.
+// systemDirs are the directories that a confined program sees, read-only: they have the program and its libraries. On
+// most systems all but /usr are symbolic links into it.
 var systemDirs = []string{"usr", "bin", "lib", "lib32", "lib64", "libx32"}
 
-// confinedLimits are the resource limits of a confined program. Its output goes to a pipe, so that it needs no file.
-// Stacks of threads count as data, and a thread's stack is as large as that of the process.
+// confinedLimits are the resource limits of a confined program. It writes to a pipe, so that it needs no file. The
+// stacks of threads count as data, and a thread's stack is as large as RLIMIT_STACK (pthread_create(3)): hence the low
+// limit.
 var confinedLimits = map[int]uint64{unix.RLIMIT_FSIZE: 0, unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: 16,
 	unix.RLIMIT_STACK: 1 << 20, unix.RLIMIT_DATA: 1 << 30}
 
 // Confine returns a command that runs a program of this machine as a filter, from its standard input to its standard
 // output, on data that nobody vouches for. The program has the namespaces of a child that unpacks, sees only read-only
-// system directories, and has no capabilities, no new privileges, Docker's system call filter, and limits. It can read
-// what root owns or anybody may read in these directories, and change nothing. Self is the command line of a Tree.
+// system directories, and has no capabilities, no new privileges, Docker's system call filter, and limits. In these
+// directories it can read files that root owns or that anybody may read, and it can change nothing. Self is the command
+// line of a Tree.
 func Confine(ctx context.Context, self []string, program string, args ...string) (*exec.Cmd, error) {
 	path, err := exec.LookPath(program)
 	if err == nil {
@@ -60,8 +62,8 @@ func Confine(ctx context.Context, self []string, program string, args ...string)
 
 // executeConfined replaces this process by a confined program. It returns only if that fails.
 func executeConfined(program string, command []string) error {
-	runtime.LockOSThread() // capabilities and filters are those of a thread
-	// Gojail may have inherited descriptors from what started it.
+	runtime.LockOSThread() // capabilities and filters belong to a thread, and execve(2) keeps those of the caller
+	// Gojail may have inherited descriptors from its parent: by one of a directory, the program could leave its root.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("cannot close the open files of this process: %w", err)
 	}
@@ -81,6 +83,7 @@ func executeConfined(program string, command []string) error {
 			return fmt.Errorf("cannot set a resource limit: %w", err)
 		}
 	}
+	// Before the filter: seccomp(2) demands no_new_privs of a thread without CAP_SYS_ADMIN.
 	if err := dropPrivileges(); err != nil {
 		return fmt.Errorf("cannot drop privileges: %w", err)
 	}
@@ -93,7 +96,7 @@ func executeConfined(program string, command []string) error {
 }
 
 // enterSystemDirs makes a read-only tmpfs with read-only bind mounts of the system directories the root of this
-// process. It is mounted on /proc, which every machine has and which the program does not get.
+// process. It mounts the tmpfs on /proc, a directory that every machine has and the program does not get.
 func enterSystemDirs() error {
 	const base = "/proc"
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -121,6 +124,7 @@ func enterSystemDirs() error {
 		if err := unix.Mount(from, to, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("%s: %w", from, err)
 		}
+		// mount(2) ignores the flags of a new bind mount: a second call makes it read-only.
 		if err := unix.Mount("", to, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|flags, ""); err != nil {
 			return fmt.Errorf("%s: %w", from, err)
 		}
@@ -132,12 +136,12 @@ func enterSystemDirs() error {
 	return pivotInto(base)
 }
 
-// noRoot are the securebits with which a program of root's gets no capabilities, and cannot change that,
-// linux/securebits.h: NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, these and KEEP_CAPS locked.
+// noRoot are the securebits with which a program of root gets no capabilities at execve(2), and cannot change that
+// (linux/securebits.h): NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, these and KEEP_CAPS locked.
 const noRoot = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7
 
-// dropPrivileges drops all capabilities of this thread and of what it executes. The user stays root: an unprivileged
-// one could have other processes on this machine, and they could trace the program.
+// dropPrivileges drops all capabilities of this thread and of the program that it executes. The user stays root: an
+// unprivileged user could have other processes on this machine, which could trace the program (ptrace(2)).
 func dropPrivileges() error {
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		// EINVAL: a capability that this kernel does not have

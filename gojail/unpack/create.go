@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// createEntry creates one entry at its real path.
+// createEntry creates one entry at its real path. An existing file is removed first and never written: it may have
+// other names, by hard links of a lower layer, that must keep its content.
 func (u *unpacker) createEntry(full string, h *tar.Header, body io.Reader) error {
 	if h.Typeflag == tar.TypeDir {
 		return u.createDirectory(full, h)
@@ -64,7 +65,8 @@ func (u *unpacker) leaveOutDevice(full string) error {
 	return u.leaveOut(full)
 }
 
-// leaveOut leaves out a device node, and remembers it for hard links to it.
+// leaveOut leaves out a device node, and remembers its path: a hard link to it must be left out as well, and is no
+// error.
 func (u *unpacker) leaveOut(full string) error {
 	u.result.leaveOut(leftDevices, 1)
 	err := u.removeExisting(full)
@@ -72,7 +74,8 @@ func (u *unpacker) leaveOut(full string) error {
 	return err
 }
 
-// createDirectory keeps a directory that is there, with its content.
+// createDirectory creates a directory, or keeps an existing one with its content. A symbolic link is replaced: an entry
+// of type directory says that there is a directory.
 func (u *unpacker) createDirectory(full string, h *tar.Header) error {
 	var st unix.Stat_t
 	err := unix.Lstat(full, &st)
@@ -87,7 +90,7 @@ func (u *unpacker) createDirectory(full string, h *tar.Header) error {
 	return u.setDirectory(full, h)
 }
 
-// setDirectory gives a directory what its entry says, in place of what a lower layer said.
+// setDirectory gives a directory the attributes of its entry, instead of those of a lower layer.
 func (u *unpacker) setDirectory(full string, h *tar.Header) error {
 	if err := removeUserXattrs(full); err != nil {
 		return err
@@ -122,7 +125,7 @@ func (u *unpacker) createLink(full, to string) error {
 	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
 		return fmt.Errorf("hard link to the directory %s", quoteName(to))
 	case target == full:
-		return nil // GNU tar writes it for a name that it was given twice
+		return nil // GNU tar writes such an entry for a name that it was given twice
 	}
 	if err := u.removeExisting(full); err != nil {
 		return err
@@ -148,7 +151,7 @@ func (u *unpacker) createFile(full string, h *tar.Header, body io.Reader) error 
 	return u.setAttributes(full, h, true)
 }
 
-// zeros is the content of a block in a hole.
+// zeros is compared with blocks of a file: a block of zeros becomes a part of a hole.
 var zeros [4096]byte
 
 // writeContent copies size bytes, and leaves holes where whole buffers of the source are zero.
@@ -170,6 +173,7 @@ func (u *unpacker) writeContent(f *os.File, body io.Reader, size int64) error {
 			return err
 		}
 	}
+	// A seek beyond the end does not change the size of a file.
 	if hole {
 		return f.Truncate(size)
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// readGlobal reads a global header: its records describe all files that follow, until another one changes them
-// (pax(1)). An empty value takes a record back. Names and sizes are no property of all files, and are ignored.
+// readGlobal reads a global header. Its records describe all files that follow, until another one changes them
+// (pax(1)); an empty value takes a record back. Names and sizes cannot be properties of all files, and are ignored.
 func (u *unpacker) readGlobal(records map[string]string) error {
 	if records[paxVolumeFile] != "" {
 		return errors.New(refusedTypes[typeContinued])
@@ -34,7 +34,8 @@ func (u *unpacker) readGlobal(records map[string]string) error {
 	return nil
 }
 
-// applyGlobal gives an entry the records of the global headers that its own extended header does not have.
+// applyGlobal gives an entry the records of the global headers, except those that its own extended header has.
+// archive/tar returns a global header as an entry, and applies it to none.
 func (u *unpacker) applyGlobal(h *tar.Header) error {
 	for key, value := range u.global {
 		if _, ok := h.PAXRecords[key]; ok {

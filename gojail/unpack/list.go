@@ -19,9 +19,9 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// listHeader is the first line of the list of a tree, which is in the format of mtree(5) with full paths that gomtree
-// and bsdtar read: one line for each file. Names are escaped as by vis(3), in octal. The order is that of a walk that
-// reads each directory sorted by bytes, so that two lists can be compared without memory.
+// listHeader is the first line of the list of a tree. The format is that of mtree(5) with full paths, which gomtree and
+// bsdtar read: one line for each file. Names are escaped as by vis(3), in octal. The order is that of a walk that reads
+// each directory sorted by bytes, so that two lists can be compared without holding them in memory.
 const listHeader = "#mtree"
 
 // xattrsMark is the second line of a list that has the extended attributes. Earlier lists do not have them.
@@ -31,13 +31,13 @@ const xattrsMark = "# xattrs"
 type lister struct {
 	out    *bufio.Writer
 	buffer []byte
-	linked map[uint64]linkedFile // by inode, those of whose names some are still to come
+	linked map[uint64]linkedFile // files with names that are still to come, by inode
 }
 
 // linkedFile is the digest of a file with several names, which is read once.
 type linkedFile struct {
-	sum  [sha256.Size]byte
-	left uint64
+	sum  [sha256.Size]byte // of the content
+	left uint64            // names that are still to come
 }
 
 func listTree(w io.Writer) error {
@@ -116,7 +116,8 @@ func (l *lister) describeFile(full string, st *unix.Stat_t) ([]string, error) {
 	return slices.Concat([]string{"type=" + kind}, words, xattrs), nil
 }
 
-// findDigest returns the SHA-256 of a regular file, which it computes for one of its names.
+// findDigest returns the SHA-256 of a regular file. If the file has several names, it computes it for the first one
+// only.
 func (l *lister) findDigest(full string, st *unix.Stat_t) ([sha256.Size]byte, error) {
 	file, known := l.linked[st.Ino]
 	if !known {
@@ -134,7 +135,8 @@ func (l *lister) findDigest(full string, st *unix.Stat_t) ([sha256.Size]byte, er
 	return file.sum, nil
 }
 
-// computeDigest returns the SHA-256 of a regular file. It fails if the file is another one than that of st.
+// computeDigest returns the SHA-256 of a regular file. It fails if the file is not that of st: users may exchange files
+// while the tree is read. It leaves the time of access, and does not wait if a FIFO is there now.
 func (l *lister) computeDigest(full string, st *unix.Stat_t) (digest [sha256.Size]byte, err error) {
 	f, err := os.OpenFile(full, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOATIME, 0)
 	if err != nil {
@@ -153,7 +155,8 @@ func (l *lister) computeDigest(full string, st *unix.Stat_t) (digest [sha256.Siz
 	return [sha256.Size]byte(sum.Sum(nil)), nil
 }
 
-// escapeName returns a name without blanks, backslashes and unprintable bytes, as strvis(3) with VIS_OCTAL.
+// escapeName returns a name without blanks, backslashes and unprintable bytes, which are escaped as by strvis(3) with
+// VIS_OCTAL.
 func escapeName(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {

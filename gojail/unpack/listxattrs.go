@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Extended attributes in a list: a word xattr.NAME=VALUE for each, in base64, as gomtree writes them. More than
-// xattrWordsMax bytes of words are one word with their SHA-256, so that a line stays short.
+// Extended attributes in a list: a word xattr.NAME=VALUE for each, in base64, as gomtree writes them. If the words have
+// more than xattrWordsMax bytes, their SHA-256 is the only word, so that a line stays short.
 const (
 	xattrKey      = "xattr"
 	xattrWordsMax = 4 << 10
 )
 
-// listsXattr reports whether an extended attribute is a part of a list. Others, such as labels and the layout of a
-// file on Lustre, are the storage's own.
+// listsXattr reports whether an extended attribute is listed. Others, such as labels and the layout of a file on
+// Lustre, belong to the storage: they differ without any change of the file.
 func listsXattr(name string) bool {
 	return strings.HasPrefix(name, "user.") || name == capabilityKey || strings.HasPrefix(name, "system.posix_acl_")
 }

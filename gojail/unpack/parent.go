@@ -13,8 +13,9 @@ import (
 // linksMax is the kernel's limit of symbolic links in one path, path_resolution(7).
 const linksMax = 40
 
-// findParent returns the real path of a directory: without symbolic links, so that one directory has one path
-// in this process. With create, it creates missing directories.
+// findParent returns the real path of a directory, without symbolic links, so that one directory has one path in this
+// process: the maps of the unpacker have hashes of real paths as keys. With create, it creates missing directories. It
+// remembers the last directory, because entries of one directory usually follow each other.
 func (u *unpacker) findParent(name string, create bool) (string, error) {
 	switch name {
 	case "/":
@@ -29,7 +30,7 @@ func (u *unpacker) findParent(name string, create bool) (string, error) {
 		if part == "" || part == "." {
 			continue
 		}
-		if part == ".." { // of a symbolic link
+		if part == ".." { // only the target of a symbolic link has one: cleanName removes those of a name
 			current = path.Dir(current)
 			continue
 		}
@@ -87,12 +88,13 @@ func (u *unpacker) makeParent(dir, next string) error {
 	if err := makeDirectory(next, 0, 0, 0o755); err != nil {
 		return fmt.Errorf("cannot create the directory %s: %w", quoteName(next), err)
 	}
-	delete(u.times, u.hashPath(next)) // of a directory that was there before, in one that was replaced since
+	delete(u.times, u.hashPath(next)) // those of an earlier directory of this path, which was replaced
 	u.addUpper(next)
 	return nil
 }
 
-// makeDirectory creates a directory with its owner and mode, even where its parent has a set-group-ID bit.
+// makeDirectory creates a directory with its owner and mode, also in a parent with a set-group-ID bit, which mkdir(2)
+// passes on with the group.
 func makeDirectory(full string, uid, gid int, mode uint32) error {
 	if err := unix.Mkdir(full, 0o700); err != nil {
 		return err

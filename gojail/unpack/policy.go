@@ -15,18 +15,18 @@ const (
 type Policy struct {
 	Devices   string `json:"devices"`   // DevicesDrop, DevicesRefuse or DevicesMake
 	Setuid    bool   `json:"setuid"`    // set-ID bits of files and security.capability are kept
-	Whiteouts bool   `json:"whiteouts"` // ".wh." names remove what lower layers brought
+	Whiteouts bool   `json:"whiteouts"` // names with ".wh." remove files of lower layers
 }
 
 // Limits are the limits of one tree.
 type Limits struct {
 	Entries int64 `json:"entries"`
 	Bytes   int64 `json:"bytes"`  // of all files together, holes counted
-	Sparse  int64 `json:"sparse"` // of the files together whose holes the archive leaves out; 0: as Bytes
+	Sparse  int64 `json:"sparse"` // of all files together whose holes the archive leaves out; 0: as Bytes
 }
 
-// DefaultLimits are far above any image that is meant to be a jail. A kilobyte of an archive makes a hole of any size,
-// whose zeros are digested: hence the limit for sparse files.
+// DefaultLimits are far above any image that is meant to be a jail. Sparse files have a lower limit: a kilobyte of an
+// archive can make a hole of any size, and the digest of the file must cover its zeros.
 var DefaultLimits = Limits{Entries: 4_000_000, Bytes: 1 << 40, Sparse: 16 << 30}
 
 // Result is what was unpacked and what was left out.

@@ -17,13 +17,13 @@ import (
 // Tree is a directory that child processes fill and list.
 type Tree struct {
 	Dir string
-	// Self is the command line that calls Child with its last argument, which is appended. The program is the
-	// caller's own.
+	// Self is the command line that calls Child with its last argument, which is appended. It starts the caller's own
+	// program.
 	Self []string
 }
 
-// UnpackLayer unpacks a plain tar stream, which it reads to its end, over what is in the tree. The limits are those of
-// the whole tree; before is what lower layers brought.
+// UnpackLayer unpacks a plain tar stream over the content of the tree, and reads the stream to its end, because a
+// digest covers all of it. The limits are those of the whole tree; before is what lower layers have used of them.
 func (t Tree) UnpackLayer(ctx context.Context, stream io.Reader, policy Policy, limits Limits, before Result) (Result,
 	error) {
 	if err := policy.Check(); err != nil {
@@ -32,7 +32,7 @@ func (t Tree) UnpackLayer(ctx context.Context, stream io.Reader, policy Policy, 
 	source := &sourceReader{r: stream}
 	result, err := t.runChild(ctx, request{Action: actionLayer, Policy: policy, Limits: limits, Before: before}, source,
 		nil)
-	if source.err != nil { // the child only saw the stream end early
+	if source.err != nil { // the child saw only that the stream ended early
 		return result, source.err
 	}
 	return result, err
@@ -59,7 +59,7 @@ func (t Tree) List(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// sourceReader remembers why a stream ended.
+// sourceReader remembers the error with which a stream ended.
 type sourceReader struct {
 	r   io.Reader
 	err error
@@ -97,6 +97,7 @@ func (t Tree) runChild(ctx context.Context, r request, in io.Reader, out io.Writ
 	if err != nil {
 		return Result{}, fmt.Errorf("cannot start a process in its own namespaces: %w", err)
 	}
+	// The answer is read before the child ends: a child that fills the pipe would wait for a reader.
 	answerText, _ := io.ReadAll(io.LimitReader(reader, 64<<10))
 	err = cmd.Wait()
 	var a answer

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readSparse writes the content of a file to w, and reads no holes: their zeros come from memory, and not from storage
-// (lseek(2), SEEK_DATA). A file system that does not know holes has one piece of data.
+// readSparse writes the content of a file to w, and reads no holes: their zeros come from memory, not from storage
+// (lseek(2), SEEK_DATA). For a file system that does not report holes, the whole file is one piece of data.
 func (l *lister) readSparse(w io.Writer, f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {

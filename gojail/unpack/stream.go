@@ -17,8 +17,8 @@ import (
 const (
 	sizeBegin, sizeEnd = 124, 136
 	typeAt             = 156
-	sparseMore         = 482 // a block with more of a sparse map follows the header
-	sparseMoreNext     = 504 // the same, of such a block
+	sparseMore         = 482 // not NUL: a block with more of a sparse map follows the header
+	sparseMoreNext     = 504 // the same in such a block
 )
 
 // recordsMax is the limit of an extended header, as in archive/tar.
@@ -32,9 +32,9 @@ const recordsMax = 1 << 20
 type stream struct {
 	r         *bufio.Reader
 	block     [tarblock.Size]byte
-	pending   []byte // headers to be read
-	left      int64  // content and its padding
-	padding   int64  // of left
+	pending   []byte // headers that were read and are to be returned next
+	left      int64  // bytes of content and padding that follow
+	padding   int64  // how many bytes of left are padding
 	sparse    bool   // a block with more of a sparse map follows
 	hasFile   bool   // an extended header describes the next file
 	paxSize   int64  // the size in that header, or -1
@@ -93,7 +93,7 @@ func (s *stream) readBlock() error {
 	return s.readHeader(block)
 }
 
-// readHeader finds out what follows a header, and changes what archive/tar does not know.
+// readHeader determines what follows a header, and changes headers that archive/tar does not know.
 func (s *stream) readHeader(block []byte) error {
 	size, flag := parseSize(block[sizeBegin:sizeEnd]), block[typeAt]
 	s.pending = block
@@ -122,7 +122,7 @@ func (s *stream) readHeader(block []byte) error {
 	return s.expectContent(size)
 }
 
-// expectContent lets the content of an entry pass.
+// expectContent lets the content of an entry pass through, with its padding.
 func (s *stream) expectContent(size int64) error {
 	s.padding = -size & (tarblock.Size - 1)
 	s.left = size + s.padding
@@ -132,7 +132,8 @@ func (s *stream) expectContent(size int64) error {
 	return nil
 }
 
-// readRecords reads an extended header, of which a size counts here.
+// readRecords reads an extended header. Of its records only a size matters here: it takes the place of the size in the
+// next header, and with that decides where the header after it begins.
 func (s *stream) readRecords(size int64) error {
 	if size > recordsMax {
 		return fmt.Errorf("an extended header has %d bytes; the limit is %d", size, recordsMax)
@@ -160,7 +161,8 @@ func (s *stream) readRecords(size int64) error {
 	return nil
 }
 
-// skipLinkContent skips the content of a hard link. There is none if a header or the end follows instead.
+// skipLinkContent skips the content of a hard link. There is none if a header or the end of the archive follows
+// instead: older programs wrote the size of the file, and no content.
 func (s *stream) skipLinkContent(size int64, described bool) error {
 	if size == 0 {
 		return nil
@@ -186,9 +188,9 @@ func (s *stream) skipLinkContent(size int64, described bool) error {
 	return err
 }
 
-// readEnd reads what follows the end of the archive, and returns how many bytes of it are no padding. GNU tar and
-// others do not read it. Old programs left bytes of an earlier archive there, in the last record. But entries there are
-// those of a second archive, of which nothing would be unpacked.
+// readEnd reads what follows the end of the archive, and returns how many bytes of it are not padding. GNU tar and
+// others do not read these bytes. Old programs left bytes of an earlier archive there, in the last record. But entries
+// there belong to a second archive, of which nothing would be unpacked: that is an error.
 func (s *stream) readEnd() (trailing int64, err error) {
 	for trailing == 0 {
 		n, err := io.ReadFull(s.r, s.block[:])
@@ -215,8 +217,8 @@ func (s *stream) readEnd() (trailing int64, err error) {
 	return trailing + n, nil
 }
 
-// parseSize returns a size: in octal, or in base 256 as of GNU tar and star. It returns 0 for one that archive/tar
-// refuses.
+// parseSize returns a size, which is in octal, or in base 256 as GNU tar and star write it. It returns 0 for a size
+// that archive/tar refuses.
 func parseSize(field []byte) (size int64) {
 	if field[0]&0x80 == 0 {
 		text, _, _ := strings.Cut(strings.Trim(string(field), " \x00"), "\x00")

@@ -38,8 +38,8 @@ func (s *stripper) stripPath(full string) error {
 	return err
 }
 
-// readNames returns the names in a directory. It follows no symbolic link, and does not wait at a FIFO: users may
-// exchange files of a version while it is verified.
+// readNames returns the names in a directory. It follows no symbolic link, and does not wait at a FIFO, because users
+// may exchange files of a version while it is verified.
 func readNames(dir string) ([]string, error) {
 	d, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -82,7 +82,8 @@ func (s *stripper) stripFile(full string, st *unix.Stat_t) error {
 	return s.stripXattrs(full)
 }
 
-// stripXattrs removes the attributes that give rights or that overlayfs follows. Labels are the node's own.
+// stripXattrs removes the attributes that give rights or that overlayfs follows. Labels stay, because this node set
+// them.
 func (s *stripper) stripXattrs(full string) error {
 	names, err := readXattrNames(full)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // times are the times of access and modification, as utimensat(2) takes them.
 type times [2]unix.Timespec
 
-// readTimes returns the times of an entry. A time that was not given is the other one.
+// readTimes returns the times of an entry. If the archive has no time of access, it is that of modification.
 func readTimes(access, modify time.Time) (t times, err error) {
 	if access.IsZero() {
 		access = modify
@@ -34,7 +34,8 @@ func setTimes(full string, t times) error {
 	return unix.UtimesNanoAt(unix.AT_FDCWD, full, t[:], unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// keepTimes records the times of a directory that is about to change, and of those above it, which restoreTimes reads.
+// keepTimes records, for restoreTimes, the times of a directory that is about to change, and of the directories above
+// it. Those above are recorded so that restoreTimes finds the way to this one.
 func (u *unpacker) keepTimes(dir string) error {
 	for ; ; dir = path.Dir(dir) {
 		hash := u.hashPath(dir)
@@ -52,8 +53,8 @@ func (u *unpacker) keepTimes(dir string) error {
 	}
 }
 
-// restoreTimes sets the recorded times of a directory and of those below it. It finds them in the tree, because the
-// record has only hashes of their paths: paths of hostile archives would take gigabytes.
+// restoreTimes sets the recorded times of a directory and of those below it. It finds them by a walk of the tree,
+// because the record has only hashes of their paths: the paths of a hostile archive would take gigabytes.
 func (u *unpacker) restoreTimes(dir string) error {
 	t, known := u.times[u.hashPath(dir)]
 	if !known {
@@ -64,18 +65,18 @@ func (u *unpacker) restoreTimes(dir string) error {
 		return fmt.Errorf("cannot stat %s: %w", quoteName(dir), err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return nil // it has replaced the directory
+		return nil // another file has replaced the directory
 	}
 	if err := u.restoreTimesIn(dir); err != nil {
 		return err
 	}
-	if err := setTimes(dir, t); err != nil { // at last: reading a directory changes its time of access
+	if err := setTimes(dir, t); err != nil { // last, because reading a directory changes its time of access
 		return fmt.Errorf("cannot set the times of the directory %s: %w", quoteName(dir), err)
 	}
 	return nil
 }
 
-// namesAtOnce is the number of names of a directory that are in memory at once.
+// namesAtOnce is the limit of names of a directory that are in memory at once.
 const namesAtOnce = 1000
 
 func (u *unpacker) restoreTimesIn(dir string) error {

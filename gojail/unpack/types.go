@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Types of entries that POSIX leaves to each program, and what they are.
+// Types of entries that POSIX leaves to each program, and their meanings.
 const (
 	typeACL        = 'A' // Solaris: the access list of the next file
 	typeDumpDir    = 'D' // GNU tar, incremental: a directory, with the names in it as content
-	typeAttribute  = 'E' // Solaris: where the extended attribute belongs that the next entry has
-	typeInode      = 'I' // star, incremental: a file of which only owner, mode and times changed
+	typeAttribute  = 'E' // Solaris: the file to which the extended attribute in the next entry belongs
+	typeInode      = 'I' // star, incremental: a file whose content did not change, only owner, mode and times
 	typeContinued  = 'M' // GNU tar, several volumes: the rest of a file
 	typeOldNames   = 'N' // GNU tar before 1.12: a list of names to be changed after all is unpacked
 	typeVolume     = 'V' // GNU tar, star: the name of a volume
@@ -39,7 +39,8 @@ func describeType(flag byte) string {
 	return fmt.Sprintf("type %q", string(rune(flag)))
 }
 
-// refusedTypes are types of entries that mean something, which cannot be done.
+// refusedTypes are types of entries with a meaning that cannot be put into effect: without them the tree would be
+// wrong.
 var refusedTypes = map[byte]string{
 	typeContinued: "is the rest of a file that begins in another volume; join the volumes: make the archive anew " +
 		"without --multi-volume",
@@ -48,7 +49,7 @@ var refusedTypes = map[byte]string{
 	typeOldNames: "is a list of names to be changed, as GNU tar before 1.12 wrote it; make the archive anew",
 }
 
-// adaptEntry gives an entry the type of POSIX that it stands for. It reports whether the entry is no file.
+// adaptEntry gives an entry the type of POSIX for which it stands. skip reports whether the entry is no file.
 func (u *unpacker) adaptEntry(h *tar.Header) (skip bool, err error) {
 	ofAttribute := u.attribute && strings.HasPrefix(h.Name, attributesName)
 	u.attribute = false
@@ -77,7 +78,7 @@ func (u *unpacker) adaptEntry(h *tar.Header) (skip bool, err error) {
 	if ofAttribute {
 		return true, nil
 	}
-	// before POSIX.1-1988 there was no type for directories
+	// Before POSIX.1-1988 there was no type for directories, but a slash at the end of the name.
 	if h.Typeflag == tar.TypeReg && strings.HasSuffix(h.Name, "/") {
 		h.Typeflag = tar.TypeDir
 	}
@@ -87,7 +88,8 @@ func (u *unpacker) adaptEntry(h *tar.Header) (skip bool, err error) {
 	return false, u.applyGlobal(h)
 }
 
-// checkSparse fails for a sparse file in a format that archive/tar takes for the content.
+// checkSparse fails for a sparse file in a format that archive/tar does not know: it would return the map of the file
+// as its content.
 func checkSparse(records map[string]string) error {
 	major, minor := records["GNU.sparse.major"], records["GNU.sparse.minor"]
 	switch version := major + "." + minor; {

@@ -18,32 +18,32 @@ import (
 	"github.com/gojail/gojail/internal/rmtree"
 )
 
-// Limits of one entry. The kernel has them as well; a message that names the entry is better than its errno.
+// Limits of one entry. The kernel has the same limits; a message that names the entry is better than its errno.
 const (
 	nameMax  = 255
 	pathMax  = 4095
 	xattrMax = 64 << 10
 )
 
-// depthMax is the limit of the components of a path. The kernel has none; each path is looked up from the root, so that
-// the time for an entry grows with the square of its depth.
+// depthMax is the limit of the components of a path. The kernel has none. Each component is looked up by its own path
+// from the root, so the time for an entry grows with the square of its depth.
 const depthMax = 256
 
 // unpacker unpacks one layer into the root directory of this process.
 type unpacker struct {
 	policy Policy
 	limits Limits
-	before Result // of lower layers
+	before Result // what lower layers have used of the limits
 	result Result
 
 	position  int64 // of the entry in the archive, from 1; Result.Entries counts implied directories as well
 	attribute bool  // the next entry may be the extended attribute that an entry of Solaris announced
 	seed      maphash.Seed
 	// The keys are hashes of paths.
-	upper   map[uint64]struct{} // what this layer brought, with the directories above
-	emptied map[uint64]struct{} // directories that have nothing of lower layers, see removeLowerIn
+	upper   map[uint64]struct{} // paths of this layer, and the directories above them
+	emptied map[uint64]struct{} // directories without files of lower layers, see removeLowerIn
 	absent  map[uint64]struct{} // device nodes that were left out: hard links to them are left out as well
-	times   map[uint64]times    // of directories and those above, set at the end
+	times   map[uint64]times    // times of directories, which are set at the end
 	global  map[string]string   // records of global headers
 	parent  struct{ name, path string }
 	buffer  []byte
@@ -56,7 +56,8 @@ func newUnpacker(policy Policy, limits Limits, before Result) *unpacker {
 		global: map[string]string{}, buffer: make([]byte, 128<<10)}
 }
 
-// unpackStream unpacks a tar stream, and reads it to its end.
+// unpackStream unpacks a tar stream, and reads it to its end. The umask is 0 meanwhile, so that files get exactly the
+// modes of the archive.
 func (u *unpacker) unpackStream(r io.Reader) error {
 	defer unix.Umask(unix.Umask(0))
 	blocks := newStream(r)
@@ -77,7 +78,7 @@ func (u *unpacker) unpackStream(r io.Reader) error {
 		}
 		last = ", the last one " + what
 	}
-	trailing, err := blocks.readEnd() // the digest covers it
+	trailing, err := blocks.readEnd() // the digest of the layer covers these bytes, too
 	if err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func isSparse(h *tar.Header) bool {
 	return false
 }
 
-// countName counts an entry, or a directory that one implies.
+// countName counts an entry, or a directory that an entry implies.
 func (u *unpacker) countName() error {
 	if u.result.Entries++; u.before.Entries+u.result.Entries > u.limits.Entries {
 		return fmt.Errorf("there are more than %d entries, implied directories counted; if the source is trusted, "+
@@ -180,7 +181,8 @@ func (u *unpacker) countName() error {
 	return nil
 }
 
-// cleanName returns a name of an archive as an absolute path in the target.
+// cleanName returns a name of an archive as an absolute path in the target. path.Clean removes ".." at the beginning,
+// so that the name stays inside, as in the root directory of a process.
 func cleanName(name string) (string, error) {
 	clean := path.Clean("/" + name)
 	if len(clean) > pathMax {
@@ -208,7 +210,7 @@ func checkPath(full string) error {
 	return nil
 }
 
-// removeExisting removes what is at a path.
+// removeExisting removes whatever is at a path, and what the unpacker remembers of it.
 func (u *unpacker) removeExisting(full string) error {
 	delete(u.times, u.hashPath(full))
 	delete(u.absent, u.hashPath(full))
@@ -216,7 +218,7 @@ func (u *unpacker) removeExisting(full string) error {
 	if err == unix.ENOENT {
 		return nil
 	}
-	u.parent.name = "" // it may have led through what is removed
+	u.parent.name = "" // the remembered directory may be below what is removed
 	if err == nil {
 		return nil
 	}

@@ -30,8 +30,8 @@ func isOfAufs(name string) bool {
 	return false
 }
 
-// applyWhiteout removes what lower layers brought: one name, or all names of a directory. What this layer
-// brought stays, whatever the order of its entries is.
+// applyWhiteout removes files of lower layers: one name, or all names of a directory. Files of this layer stay, in
+// whatever order its entries are (OCI image specification, layer.md).
 func (u *unpacker) applyWhiteout(dir, base string) error {
 	if err := u.keepTimes(dir); err != nil {
 		return err
@@ -46,9 +46,9 @@ func (u *unpacker) applyWhiteout(dir, base string) error {
 	return u.removeLower(path.Join(dir, name))
 }
 
-// removeLowerIn removes what lower layers brought in a directory and in those below that this layer put something in.
-// It lists a directory once: what comes into it later is this layer's, and a small layer may have a million whiteouts
-// of a directory with a million files.
+// removeLowerIn removes files of lower layers from a directory, and from directories in it that have files of this
+// layer. It lists a directory once: any later file in it belongs to this layer, and a small layer may have a million
+// whiteouts of a directory with a million files.
 func (u *unpacker) removeLowerIn(dir string) error {
 	hash := u.hashPath(dir)
 	if _, ok := u.emptied[hash]; ok {
@@ -67,8 +67,8 @@ func (u *unpacker) removeLowerIn(dir string) error {
 	return err
 }
 
-// removeLower removes a path that a lower layer brought. Of a directory that this layer brought or put something
-// in, it removes the rest.
+// removeLower removes a path of a lower layer. If the path is a directory that also has files of this layer,
+// removeLower removes only the rest.
 func (u *unpacker) removeLower(full string) error {
 	if !u.isUpper(full) {
 		return u.removeExisting(full)
@@ -85,7 +85,7 @@ func (u *unpacker) removeLower(full string) error {
 
 func (u *unpacker) hashPath(full string) uint64 { return maphash.String(u.seed, full) }
 
-// addUpper records a path of this layer and the directories above it.
+// addUpper records a path of this layer and the directories above it. Without whiteouts nothing reads the record.
 func (u *unpacker) addUpper(full string) {
 	if !u.policy.Whiteouts {
 		return

@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// Records of extended attributes: of star and GNU tar, and of libarchive, which has names as in URLs and values in
-// base64. bsdtar writes both.
+// Records of extended attributes: of star and GNU tar, and of libarchive, which escapes names as URLs do and writes
+// values in base64. bsdtar writes both.
 const (
 	paxXattr           = "SCHILY.xattr."
 	paxLibarchiveXattr = "LIBARCHIVE.xattr."
 )
 
-// unescapeKey reverses what GNU tar does with names that a record cannot have.
+// unescapeKey reverses the escapes of GNU tar for characters that the key of a record cannot have.
 var unescapeKey = strings.NewReplacer("%3D", "=", "%25", "%")
 
-// readXattrs returns the extended attributes of an entry by their names, and the number of access lists and labels that
-// have records of their own, and are always left out.
+// readXattrs returns the extended attributes of an entry by their names, and the number of access lists and labels:
+// those have records of their own, and are always left out.
 func readXattrs(h *tar.Header) (xattrs map[string]string, others int64, err error) {
 	for key, value := range h.PAXRecords {
 		if name, ok := strings.CutPrefix(key, paxXattr); ok {
