@@ -21,16 +21,16 @@ import (
 // NvidiaDriver exists where NVIDIA's driver is loaded.
 const NvidiaDriver = "/sys/module/nvidia"
 
-// LoadCDI reads the CDI files if they have not been read yet: a step that needs Go only for its network
-// or its mounts does not wait for it.
+// LoadCDI reads the CDI files if they have not been read yet. They are read late, because a step that needs Go only for
+// its network or its mounts should not wait for them.
 func LoadCDI(c *config.Config) {
 	if c.FindCDI != nil {
 		c.FindCDI()
 	}
 }
 
-// ReadCDI sets the CDIDevices of each jail. Devices that cannot be provided are an error of their jail
-// alone.
+// ReadCDI sets the CDIDevices of each jail. Devices that cannot be provided are an error of the jails that name them,
+// and of no other.
 func ReadCDI(c *config.Config, source cdi.Source) {
 	var registry *cdi.Registry
 	var err error
@@ -47,9 +47,9 @@ func ReadCDI(c *config.Config, source cdi.Source) {
 	}
 }
 
-// collectDevices sets what the named CDI devices provide. It omits devices where the node lacks such
-// hardware, so that nodes with and without GPUs can share a gojail.toml: no CDI file has the kind, Slurm
-// has no GPUs here, and no driver is loaded.
+// collectDevices stores what the named CDI devices provide. It omits a device if the node does not have such hardware,
+// so that nodes with and without GPUs can share a gojail.toml: no CDI file has its kind, Slurm has no GPUs here, and no
+// driver is loaded.
 func collectDevices(b *config.CDIDevices, registry *cdi.Registry, names []string, gpus [][]string) {
 	for _, name := range names {
 		if len(gpus) == 0 && !rootpath.Exists(NvidiaDriver) && !registry.HasKind(name) {
@@ -81,16 +81,16 @@ func collectDevices(b *config.CDIDevices, registry *cdi.Registry, names []string
 			b.Edits.Unhandled = append(b.Edits.Unhandled, fmt.Sprintf("mode %o of %s", m.Mode, m.Path))
 		}
 	}
-	b.Edits.Devices = withHostNumbers(b.Edits.Devices)
+	b.Edits.Devices = withHostOwners(b.Edits.Devices)
 	b.GPUNodes = AssignNodes(b.Edits.Devices, gpus, func(file string) []string {
 		name, _ := registry.ForNode(file)
 		return registry.Nodes(name)
 	})
 }
 
-// withHostNumbers sets the owner of each device node to its owner on the node, where the CDI file names
-// none: users open the nodes through their groups.
-func withHostNumbers(devices []specs.LinuxDevice) []specs.LinuxDevice {
+// withHostOwners sets the owner of each device node to its owner on the node, if the CDI file names none: users open
+// the nodes through their groups.
+func withHostOwners(devices []specs.LinuxDevice) []specs.LinuxDevice {
 	for i := range devices {
 		d := &devices[i]
 		var st unix.Stat_t

@@ -27,7 +27,7 @@ func findSlurmConfCopy(s *config.Slurm) {
 	case has(s.Conf):
 	case s.Cache != "":
 		s.Conf = s.Cache
-	case has(RunConf): // of sackd on a submit host
+	case has(RunConf): // sackd fetched it on a submit host
 		s.Conf = RunConf
 	}
 }

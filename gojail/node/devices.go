@@ -25,7 +25,7 @@ func SlurmWords(c *config.Config) []string {
 	return list
 }
 
-// FileWords returns a word that changes when a file is replaced, or nothing where the file does not exist.
+// FileWords returns a word that changes when a file is replaced, or nothing if the file does not exist.
 func FileWords(path string) []string {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {

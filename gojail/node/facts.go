@@ -22,7 +22,7 @@ type HostFacts struct {
 	HostTop    []Top           // directories and symlinks in the host's /
 	JailTop    []Top           // directories and symlinks in the jail's /
 	Exists     map[string]bool // whether each path of the host that matters exists
-	Physical   []Physical      // directories of the host that symlinks in its / lead to
+	Physical   []Physical      // directories of the host to which symlinks in its / lead
 	VarTmp     VarTmp          // /var/tmp of both
 	Devices    []Device        // devices that the patterns match
 	Command    string          // path of the gojail command for jails, beside the plugin; "": none
@@ -30,11 +30,11 @@ type HostFacts struct {
 	JobNodes   []string        // device nodes that a job gets by its allocation
 	SlurmDirs  []string        // Slurm's plugin directories
 	SlurmFiles []string        // Slurm's commands and libraries, and the plugins of plugstack.conf
-	Libraries  []string        // further libraries that SlurmFiles need and the jail lacks
-	Identity   []IdentityFile  // files that tell which machine this is, where both node and jail have them
+	Libraries  []string        // further libraries that SlurmFiles need and the jail does not have
+	Identity   []IdentityFile  // files that identify the machine and that both node and jail have
 	RunEntries []RunEntry      // what the jail's tmpfiles.d creates in /run
 	Optional   []string        // the Libraries that slurmstepd does not need: root of a range may install them
-	Foreign    []string        // library directories of the node in places that are a jail's data
+	Foreign    []string        // library directories of the node at paths where a jail has data
 	Seccomp    *specs.LinuxSeccomp
 }
 
@@ -87,7 +87,7 @@ func ReadHostWith(c *config.Config, j *config.Jail, state string, root int) (*Ho
 			facts.Libraries = append(facts.Libraries, library)
 		}
 	}
-	facts.Libraries = append(facts.Libraries, describeMissingPMIx(root, slurm.pmix)...)
+	facts.Libraries = append(facts.Libraries, findMissingPMIx(root, slurm.pmix)...)
 	stepd := findClosure(findStepd(c), slurm.Dirs)
 	facts.Optional = slices.DeleteFunc(slices.Clone(facts.Libraries),
 		func(path string) bool { return slices.Contains(stepd, path) })

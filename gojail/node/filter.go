@@ -42,8 +42,8 @@ func buildProfile(j *config.Jail) (*specs.LinuxSeccomp, error) {
 	return profile, nil
 }
 
-// refuseTyping returns rules against ioctls that insert input into a terminal (ioctl_tty(2),
-// ioctl_console(2)): an administrator who enters a jail may bring a terminal.
+// refuseTyping returns rules against ioctls that insert input into a terminal (ioctl_tty(2), ioctl_console(2)): the
+// terminal of an administrator who enters a jail would execute it on the node.
 func refuseTyping() []specs.LinuxSyscall { return refuseIoctl(unix.TIOCSTI, unix.TIOCLINUX) }
 
 // refuseIoctl returns rules against ioctl commands. They compare the low 32 bits, as the kernel does.
@@ -72,9 +72,8 @@ func CompileFilter(j *config.Jail) ([]byte, error) {
 	return program, nil
 }
 
-// refuseQuotaEscapes returns rules against the calls that move a file out of its project, or into another
-// job's, whose limit it would fill (ioctl_fsxattr and ioctl_setflags, linux/fs.h; file_setattr, Linux
-// 6.17).
+// refuseQuotaEscapes returns rules against the calls that move a file out of its project, or into that of another job,
+// which would pay for it with its limit (ioctl_fsxattr and ioctl_setflags, linux/fs.h; file_setattr, Linux 6.17).
 func refuseQuotaEscapes() []specs.LinuxSyscall {
 	refused := uint(unix.EPERM)
 	list := []specs.LinuxSyscall{{Names: []string{"file_setattr"}, Action: specs.ActErrno, ErrnoRet: &refused}}

@@ -21,10 +21,10 @@ var gpuNode = regexp.MustCompile(`^/dev/nvidia([0-9]+)$`)
 // IsGPU reports whether a path is that of the device node of one GPU.
 func IsGPU(path string) bool { return gpuNode.MatchString(path) }
 
-// readGPUs returns the device nodes of the node's GPUs by the index that Slurm allocates them with: the
-// order of their files in gres.conf, or, where the driver finds them (AutoDetect), of their numbers. It
-// returns none where Slurm allocates no GPUs (GresTypes): then nobody knows to which job a GPU belongs,
-// and a step's environment is only a claim of its user.
+// readGPUs returns the device nodes of the node's GPUs, by the index with which Slurm allocates them: the order of
+// their files in gres.conf or, if the driver finds them (AutoDetect), of their numbers. It returns none if Slurm
+// allocates no GPUs (GresTypes): nobody knows then to which job a GPU belongs, and a step's environment is only a claim
+// of its user.
 func readGPUs(c *config.Config) [][]string {
 	slurm := ReadSlurmConf(c)
 	if !slices.ContainsFunc(strings.Split(slurm.Values["grestypes"], ","), func(name string) bool {
@@ -50,8 +50,8 @@ func readGPUs(c *config.Config) [][]string {
 	return gpus
 }
 
-// readGres returns the GPUs in the lines of gres.conf(5) with Name=gpu for this node: File= has a GPU for
-// each name of a list, MultipleFiles= has one GPU in all.
+// readGres returns the GPUs in the lines of gres.conf(5) with Name=gpu for this node: File= names one GPU for each file
+// of its list, MultipleFiles= one GPU in all.
 func readGres(file, node string) (gpus [][]string) {
 	lines, _ := slurmconf.Read(file) // most nodes have no gres.conf
 	for _, line := range lines {
@@ -105,7 +105,7 @@ func expandFiles(list string) (files []string) {
 // others.
 func JobDevices(j *config.Jail, gpus [][]string) [][]string {
 	var own [][]string
-	some := false
+	hasAny := false
 	for index, files := range gpus {
 		files = slices.DeleteFunc(slices.Clone(files), func(path string) bool { return !hasDevice(j, path) })
 		for _, node := range findGPUNodes(j.CDIDevices, index) {
@@ -114,9 +114,9 @@ func JobDevices(j *config.Jail, gpus [][]string) [][]string {
 			}
 		}
 		own = append(own, files)
-		some = some || len(files) > 0
+		hasAny = hasAny || len(files) > 0
 	}
-	if !some {
+	if !hasAny {
 		return nil
 	}
 	return own
@@ -134,23 +134,24 @@ func hasDevice(j *config.Jail, path string) bool {
 	})
 }
 
-// SharedDevices returns the devices that the jail's patterns match and that no allocation gives.
+// SharedDevices returns the devices that the jail's patterns match and that belong to no GPU, so that all jobs share
+// them.
 func SharedDevices(j *config.Jail, gpus [][]string) []Device {
 	given := slices.Concat(JobDevices(j, gpus)...)
 	var shared []Device
 	for _, d := range FindDevices(j.Devices) {
-		for _, one := range leaveOut(d, given) {
-			if !slices.Contains(shared, one) {
-				shared = append(shared, one)
+		for _, rest := range splitDirectory(d, given) {
+			if !slices.Contains(shared, rest) {
+				shared = append(shared, rest)
 			}
 		}
 	}
 	return shared
 }
 
-// leaveOut returns a device that no allocation gives. Of a directory with some that one gives, such as /dev/nvidia-caps
-// with MIG, it returns the others, as the directory as a whole would have those of all jobs.
-func leaveOut(d Device, given []string) (others []Device) {
+// splitDirectory returns a device, or nothing if it is one of given. If a directory has some of those, such as
+// /dev/nvidia-caps with MIG, it returns the other devices in it: the directory as a whole would have those of all jobs.
+func splitDirectory(d Device, given []string) (others []Device) {
 	isIn := func(path string) bool { return config.Under(path, d.Path) }
 	switch {
 	case slices.Contains(given, d.Path):
@@ -159,7 +160,7 @@ func leaveOut(d Device, given []string) (others []Device) {
 		return []Device{d}
 	}
 	for _, inner := range FindDevices([]string{d.Path + "/*"}) {
-		others = append(others, leaveOut(inner, given)...)
+		others = append(others, splitDirectory(inner, given)...)
 	}
 	return others
 }

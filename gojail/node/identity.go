@@ -8,14 +8,15 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// IdentityFile is a file that tells programs on which machine they run. All nodes share a jail's tree, so that its own
-// would be the same on all.
+// IdentityFile is a file by which programs identify the machine. All nodes share a jail's tree, so the jail's own file
+// would be the same on all of them.
 type IdentityFile struct {
 	Path   string // in the jail
 	Source string // of the node
 }
 
-// MachineID names a machine to D-Bus, which finds a user's session in the home directory by it (machine-id(5)).
+// MachineID is the file that names a machine to D-Bus, which finds a user's session in the home directory by that name
+// (machine-id(5)).
 const MachineID = "/etc/machine-id"
 
 var identityFiles = []IdentityFile{
@@ -25,8 +26,8 @@ var identityFiles = []IdentityFile{
 	{"/etc/hostname", "/etc/hostname"},
 }
 
-// findIdentity returns the identity files of which the node has a source and an open root the file itself: a symbolic
-// link may lead to one of the others.
+// findIdentity returns the identity files for which the node has a source and the open root has the file itself. A
+// symbolic link does not count, because it may lead to one of the others.
 func findIdentity(root int) (files []IdentityFile) {
 	for _, file := range identityFiles {
 		if isPlainFile(unix.AT_FDCWD, file.Source, 0) && isPlainFile(root, file.Path,
@@ -47,7 +48,7 @@ func isPlainFile(dir int, path string, resolve uint64) bool {
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
 }
 
-// LacksMachineID reports whether an open root lacks the machine ID, and this process may create it there.
+// LacksMachineID reports whether an open root has no machine ID and this process may create one there.
 func LacksMachineID(root int) bool {
 	if _, err := StatIn(root, MachineID); err != unix.ENOENT {
 		return false

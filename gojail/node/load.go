@@ -13,9 +13,8 @@ import (
 
 // Load reads and checks the configuration at path; node is the value of %n.
 //
-// The file and every directory above it must belong to root and must not be writable by others (a sticky
-// directory such as /tmp may be). Every error is one line with the file, the key, and the line where
-// there is one.
+// The file and every directory above it must belong to root and must not be writable by others (a sticky directory such
+// as /tmp may be). Every error is one line with the file, the key and, if there is one, the line.
 func Load(path, node string) (*config.Config, error) {
 	data, id, err := trusted.ReadFile(path, "the configuration")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/gojail/gojail/gojail/contract"
 )
 
-// PluginState returns the state directory that plugstack.conf sets for the plugin, or the default where
-// it sets none or cannot be read.
+// PluginState returns the state directory that plugstack.conf sets for the plugin, or the default if plugstack.conf
+// sets none or cannot be read.
 func PluginState(c *config.Config) string {
 	conf := ReadSlurmConf(c)
 	if own := conf.GojailPlugins(); len(own) > 0 {
@@ -20,9 +20,9 @@ func PluginState(c *config.Config) string {
 	return contract.DefaultState
 }
 
-// PluginConfig returns the configuration file that the plugin uses, by the plugstack.conf of the
-// slurm.conf in a directory, and whether the node should have the plugin: that file or a Prolog of
-// slurm.conf names gojail.
+// PluginConfig returns the configuration file that the plugin uses, according to the slurm.conf in a directory and its
+// plugstack.conf. named reports whether the node should have the plugin: plugstack.conf or a Prolog of slurm.conf names
+// gojail.
 func PluginConfig(dir, name string) (path string, named bool) {
 	conf := ReadSlurmConf(&config.Config{Node: name, Slurm: config.Slurm{Conf: dir}})
 	own := conf.GojailPlugins()

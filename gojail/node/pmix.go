@@ -14,8 +14,8 @@ import (
 // pmixNames are the names by which Slurm's mpi/pmix opens the library, the second only up to 22.05.
 var pmixNames = []string{"libpmix.so.2", "libpmix.so"}
 
-// findPMIx returns the directories of libpmix that the plugins mpi/pmix open it from with dlopen(3). The
-// ELF header of a plugin does not name the library: the path is among its constants.
+// findPMIx returns the directories from which the plugins mpi/pmix open libpmix with dlopen(3). The ELF header of a
+// plugin does not name the library: the path is among its constants.
 func findPMIx(pluginDirs []string) []string {
 	var dirs []string
 	for _, dir := range pluginDirs {
@@ -76,9 +76,9 @@ func findPMIxNeeds(dirs []string) []string {
 	return need
 }
 
-// describeMissingPMIx returns the files of libpmix that a jail lacks. A jail with a libpmix at the path
-// that Slurm opens keeps its own, which its MPI was built with.
-func describeMissingPMIx(root int, dirs []string) []string {
+// findMissingPMIx returns the files of libpmix that a jail does not have. If the jail has a libpmix at the path that
+// Slurm opens, it keeps that, with which its MPI was built.
+func findMissingPMIx(root int, dirs []string) []string {
 	var missing []string
 	for _, dir := range dirs {
 		libraries, components := findPMIxFiles(dir)

@@ -20,8 +20,8 @@ import (
 // ErrEmptyRoot is the only fault of a root that users of the jail can cause in it.
 var ErrEmptyRoot = errors.New("is empty")
 
-// OpenJail opens a jail's root, for the resolution of paths in it: the directory, or the root of a mount of
-// its image that nobody else sees and that is unmounted with the descriptor.
+// OpenJail opens a jail's root, for the resolution of paths in it: the directory, or the root of a new mount of its
+// image, which nobody else sees and which ends with the descriptor.
 func OpenJail(j *config.Jail) (int, error) {
 	root, _, err := openRoot(j)
 	return root, err
@@ -61,7 +61,7 @@ func openRoot(j *config.Jail) (root int, mounted bool, err error) {
 	return root, mounted, nil
 }
 
-// foreignLinkError reports that users could choose where the path of a root leads.
+// foreignLinkError is the error for a path of a root that leads through a symbolic link that users could exchange.
 type foreignLinkError struct {
 	path string
 	why  error
@@ -75,8 +75,8 @@ func (e *foreignLinkError) Error() string {
 const squashed = 65534
 
 // openDirectory opens the directory of a root. It follows symbolic links only if nobody but root can make them: a user
-// who owns a directory above the root could otherwise make a job's root of any directory, such as another jail or the
-// node's root.
+// who owns a directory above the root could otherwise make any directory the root of a job, such as another jail or the
+// node's own root.
 func openDirectory(path string) (int, error) {
 	const flags = unix.O_PATH | unix.O_DIRECTORY // the latter triggers an automount
 	root, err := rootpath.Open(unix.AT_FDCWD, path, flags, unix.RESOLVE_NO_SYMLINKS)
@@ -98,16 +98,16 @@ func mountImage(j *config.Jail) (int, error) {
 	return i.Mount()
 }
 
-// RevalidateRoot makes the kernel ask a jail's storage what the path of the root leads to. Within the cache time of a
-// network file system the path still leads to a directory that was replaced on the server, and what is then opened
-// below its descriptor fails with ESTALE. The kernel looks up only the path of a failed call again (retry_estale).
-// Opening the root reports errors.
+// RevalidateRoot makes the kernel ask a jail's storage to what the path of the root leads. Within the cache time of a
+// network file system, the path still leads to a directory that was replaced on the server, and opening anything below
+// its descriptor fails with ESTALE: the kernel repeats a lookup after ESTALE only for the path of the failed call
+// (retry_estale). Opening the root reports errors.
 func RevalidateRoot(j *config.Jail) {
 	var st unix.Statx_t
 	_ = unix.Statx(unix.AT_FDCWD, j.Root, unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, &st)
 }
 
-// HasImage reports whether a jail's root is a file now. Decisions about a root depend on what was opened.
+// HasImage reports whether a jail's root is a file at the moment. It is a hint: decisions are made on what was opened.
 func HasImage(j *config.Jail) bool {
 	var st unix.Stat_t
 	return unix.Stat(j.Root, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG

@@ -26,7 +26,7 @@ type slurmParts struct {
 var clientPlugins = []string{"libslurm*.so", "auth_*.so", "cred_*.so", "hash_*.so", "cli_filter_none.so", "mpi_*.so",
 	"http_parser_*.so", "url_parser_*.so", "tls_*.so"} // 25.11
 
-// glibc is never mounted in a jail: it must match the jail's own dynamic linker.
+// glibc are libraries that are never mounted in a jail: they must match the jail's own dynamic linker.
 var glibc = []string{"libc.so.", "libm.so.", "libresolv.so.", "libdl.so.", "libpthread.so.", "librt.so.", "ld-linux",
 	"linux-vdso"}
 
@@ -67,7 +67,7 @@ func ReadSlurm(c *config.Config) slurmParts {
 	for _, path := range findClosure(need, parts.Dirs) {
 		base := filepath.Base(path)
 		switch {
-		case isInDirs(path, parts.Dirs) || filepath.Base(path) == pmixNames[0]: // see describeMissingPMIx
+		case isInDirs(path, parts.Dirs) || filepath.Base(path) == pmixNames[0]: // see findMissingPMIx
 		case strings.HasPrefix(base, "libslurm") || strings.HasPrefix(base, "libmunge"):
 			parts.Files = append(parts.Files, path)
 		default:
@@ -220,6 +220,7 @@ func readDynamic(path string, tags ...elf.DynTag) []string {
 	return list
 }
 
+// HostName returns the name of this machine, or "" if the kernel does not tell it.
 func HostName() string {
 	name, _ := os.Hostname()
 	return name

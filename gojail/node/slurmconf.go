@@ -20,7 +20,7 @@ type SlurmConf struct {
 	Plugins   []string          // PluginDir
 	Plugstack []SpankPlugin     // in Slurm's order
 	Files     []string          // plugstack.conf and those that it includes; the first need not exist
-	Comments  []SpankPlugin     // lines of these files that would name a plugin, but are comments
+	Comments  []SpankPlugin     // comments of these files that would name a plugin as lines
 	Ignored   []string          // lines of plugstack.conf that Slurm ignores, with file and line
 	Prologs   []string          // each Prolog of slurm.conf, which may be a pattern
 	Values    map[string]string // slurm.conf, with keys in lower case
@@ -28,7 +28,7 @@ type SlurmConf struct {
 
 // SpankPlugin is one line of plugstack.conf.
 type SpankPlugin struct {
-	Path      string // path that Slurm opens, or the name as written, which no plugin directory has
+	Path      string // path that Slurm opens; if no plugin directory has the plugin, the name as written
 	Required  bool
 	Arguments []string
 	At        string // file and line
@@ -106,7 +106,7 @@ func (p *SpankPlugin) Argument(name, standard, node string) string {
 	return strings.ReplaceAll(value, "%n", node)
 }
 
-// SlurmValue returns the value of a key in slurm.conf, or "" where it has none.
+// SlurmValue returns the value of a key in slurm.conf, or "" if it is not set.
 func SlurmValue(c *config.Config, key string) string {
 	return ReadSlurmConf(c).Values[strings.ToLower(key)]
 }

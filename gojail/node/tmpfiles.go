@@ -16,13 +16,13 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// RunEntry is what a line of the jail's tmpfiles.d(5) creates below /run when a machine boots.
+// RunEntry is an entry below /run that a line of the jail's tmpfiles.d(5) creates when a machine boots.
 type RunEntry struct {
 	Path string
 	Link string // target of a symbolic link; "": a directory to which all users may write
 }
 
-// Users may write a jail's tree, and each template reads these files: they have limits.
+// Limits of these files: users may write a jail's tree, and each template reads them.
 const (
 	tmpfilesMax     = 512      // files in one directory
 	tmpfilesSizeMax = 64 << 10 // bytes of a file
@@ -33,9 +33,9 @@ const (
 // tmpfilesDirs are the directories of tmpfiles.d(5), in order of precedence.
 var tmpfilesDirs = []string{"/etc/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d"}
 
-// readRunEntries returns what the files of an open root create below /run for programs of users, sorted by path.
-// Directories that only their owner may write to are left out: programs of users do not need them, and some take
-// /run/systemd for a sign of systemd.
+// readRunEntries returns the entries that the files of an open root create below /run for programs of users, sorted by
+// path. Directories to which only their owner may write are left out: programs of users do not need them, and some
+// programs take /run/systemd for a sign that systemd runs.
 func readRunEntries(root int) (entries []RunEntry) {
 	files := map[string]string{} // by name: a file hides those of the same name in later directories
 	for _, dir := range tmpfilesDirs {
@@ -62,8 +62,9 @@ func readRunEntries(root int) (entries []RunEntry) {
 	return entries
 }
 
-// parseTmpfile returns the path below /run of a line that creates a directory or a link there, "" for other lines, and
-// what to create, nil for nothing. Lines with quotes, escapes or specifiers ("%m") are other lines.
+// parseTmpfile parses a line of tmpfiles.d. path is the path below /run at which the line creates a directory or a
+// link, "" for other lines; entry is what to create there, nil for nothing. Lines with quotes, escapes or specifiers
+// ("%m") count as other lines.
 func parseTmpfile(line string) (path string, entry *RunEntry) {
 	fields := strings.Fields(line)
 	if len(fields) < 2 || strings.ContainsAny(line, "%\\\"'") || strings.ContainsFunc(strings.TrimSpace(line),
@@ -115,8 +116,8 @@ func listDirectoryIn(root int, path string, most int) []string {
 	return names
 }
 
-// readTextIn returns the beginning of a regular file of an open root, "" if it cannot be read. A link to /dev/null, by
-// which an administrator hides a file, is none.
+// readTextIn returns the beginning of a regular file of an open root, or "" if it cannot be read. A link to /dev/null,
+// by which an administrator hides a file, is not a regular file.
 func readTextIn(root int, path string, most int64) string {
 	f, err := rootpath.OpenFileInRoot(root, path)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 type Top struct {
 	Name string
 	Link string // target of a symlink; "": a directory
-	Real string // of a jail's symlink that leads to a directory of the jail: its path there, without symlinks
+	Real string // path without symlinks of the directory to which a symlink of a jail leads in the jail; "": none
 }
 
 // readTop returns the directories and symlinks of a root directory, sorted by name.
@@ -37,7 +37,7 @@ func readTop(dir string) ([]Top, error) {
 // jail's tree may create any number, and each launch would read them all.
 const TopMax = 4096
 
-// readTopUpTo reads at most that many entries, and reports whether there are more.
+// readTopUpTo reads at most so many entries, and reports whether there are more.
 func readTopUpTo(dir string, most int) (tops []Top, crowded bool, err error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -90,7 +90,7 @@ func readJailTop(j *config.Jail, root int) ([]Top, error) {
 	return findReal(tops, root), nil
 }
 
-// CrowdedError reports that a jail's root has too many entries to be read.
+// CrowdedError is the error for a root of a jail that has too many entries to be read.
 type CrowdedError struct{ root string }
 
 func (e *CrowdedError) Error() string {
@@ -98,19 +98,19 @@ func (e *CrowdedError) Error() string {
 		`remove entries, or name the data directories in gojail.toml: data = ["/home"]`, e.root, TopMax)
 }
 
-// findReal completes where the symlinks of a jail's root lead.
+// findReal sets Real of the symlinks of a jail's root.
 func findReal(tops []Top, root int) []Top {
 	for i := range tops {
 		if tops[i].Link != "" {
-			tops[i].Real = realDir(root, "/"+tops[i].Name)
+			tops[i].Real = resolveDirectory(root, "/"+tops[i].Name)
 		}
 	}
 	return tops
 }
 
-// realDir returns the path without symlinks of a directory below an open root, or "" if there is none. Links are
-// followed as a process with that root does.
-func realDir(root int, path string) string {
+// resolveDirectory returns the path without symlinks of a directory below an open root, or "" if there is none. Links
+// are followed as a process with that root follows them.
+func resolveDirectory(root int, path string) string {
 	fd, err := rootpath.OpenInRoot(root, path, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return ""
@@ -127,17 +127,17 @@ func realDir(root int, path string) string {
 	return strings.TrimPrefix(real, top)
 }
 
-// Physical is a directory of the host under the path that getcwd(3) returns there: sbatch passes that on as the
-// working directory of a job, for example /export/home/alice where /home is a symlink to /export/home.
+// Physical is a directory of the host under the path that getcwd(3) returns there. sbatch passes that path on as the
+// working directory of a job: /export/home/alice, for example, if /home is a symlink to /export/home.
 type Physical struct {
-	Name   string // of the symlink in the host's /, "home"
-	Path   string // where it leads on the host
-	InJail string // where Path leads in the jail, without symlinks; "": the jail has no such directory
+	Name   string // name of the symlink in the host's /, "home"
+	Path   string // path to which it leads on the host
+	InJail string // path to which Path leads in the jail, without symlinks; "": the jail has no such directory
 	IsDir  bool   // Path is a directory of the host's /var or /opt, which a stage shows
 }
 
-// findPhysical finds where the symlinks in the host's / lead. It reads no more than these: what they lead to may
-// be on storage that is silent.
+// findPhysical finds the directories to which the symlinks in the host's / lead. It follows only these links, by their
+// text: the storage behind them may be silent.
 func findPhysical(tops []Top, root int) (list []Physical) {
 	links := map[string]string{}
 	for _, top := range tops {
@@ -155,7 +155,7 @@ func findPhysical(tops []Top, root int) (list []Physical) {
 			}
 			path = filepath.Join("/", link, strings.TrimPrefix(path, "/"+config.FirstName(path)))
 		}
-		p := Physical{Name: top.Name, Path: path, InJail: realDir(root, path)}
+		p := Physical{Name: top.Name, Path: path, InJail: resolveDirectory(root, path)}
 		p.IsDir = p.InJail != "" && (config.Under(path, "/var") || config.Under(path, "/opt")) && isRealDir(path)
 		list = append(list, p)
 	}
@@ -174,14 +174,14 @@ func isRealDir(path string) bool {
 
 // VarTmp describes /var/tmp of the host and of a jail.
 type VarTmp struct {
-	InJail string // where it leads in the jail, without symlinks; "": the jail has none
-	IsDir  bool   // the host has a directory
-	IsLink bool   // the host has a symlink that leads elsewhere than the jail's
+	InJail string // path to which it leads in the jail, without symlinks; "": the jail has none
+	IsDir  bool   // whether the host has a directory
+	IsLink bool   // whether the host has a symlink that leads elsewhere than the jail's
 }
 
 // findVarTmp describes /var/tmp of a host and of a jail.
 func findVarTmp(host string, root int) VarTmp {
-	v := VarTmp{InJail: realDir(root, "/var/tmp")}
+	v := VarTmp{InJail: resolveDirectory(root, "/var/tmp")}
 	path := filepath.Join(host, "var/tmp")
 	if v.IsDir = isRealDir(path); v.IsDir {
 		return v
@@ -190,7 +190,7 @@ func findVarTmp(host string, root int) VarTmp {
 		if !filepath.IsAbs(to) {
 			to = filepath.Join("/var", to)
 		}
-		v.IsLink = v.InJail == "" || v.InJail != realDir(root, to)
+		v.IsLink = v.InJail == "" || v.InJail != resolveDirectory(root, to)
 	}
 	return v
 }

@@ -37,15 +37,15 @@ func addCDI(v *View, facts *node.HostFacts) {
 	}
 }
 
-// planCDIMounts omits files that another mount provides already, such as a directory of the host with the
-// driver's sockets.
+// planCDIMounts plans the mounts of the CDI devices, without files that another mount provides already, such as a
+// directory of the host with the driver's sockets.
 func planCDIMounts(facts *node.HostFacts, lists [][]specs.Mount) (mounts []specs.Mount) {
 	have := slices.Concat(lists...)
 	for _, m := range facts.CDI.Mounts {
-		brings := func(other specs.Mount) bool {
+		provides := func(other specs.Mount) bool {
 			return config.IsBind(other) && config.Under(m.Destination, other.Destination)
 		}
-		if !slices.ContainsFunc(have, brings) {
+		if !slices.ContainsFunc(have, provides) {
 			mounts = append(mounts, m)
 		}
 	}
@@ -59,8 +59,8 @@ type Variable struct {
 	Prepend     bool
 }
 
-// Environment returns the variables that the jail's CDI devices require, and LD_LIBRARY_PATH, where the
-// dynamic linker finds libraries that the jail's ld.so.cache lacks. node.LoadCDI comes before it.
+// Environment returns the variables that the jail's CDI devices require, and LD_LIBRARY_PATH, by which the dynamic
+// linker finds libraries that are missing in the jail's ld.so.cache. The caller has called node.LoadCDI.
 func Environment(j *config.Jail) (list []Variable) {
 	if j.CDIDevices == nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// planCacheMounts mounts the directory of the fetched slurm.conf, not its files, since slurmd replaces
-// them.
+// planCacheMounts plans a mount of the directory of the fetched slurm.conf. It does not mount the files, because slurmd
+// replaces them.
 func planCacheMounts(s *config.Slurm) []specs.Mount {
 	if s.Cache == "" {
 		return nil
@@ -24,8 +24,8 @@ func planCacheMounts(s *config.Slurm) []specs.Mount {
 	return []specs.Mount{m}
 }
 
-// planCacheLinks plans symlinks with the directory's names on the node. The sandbox of a batch job has
-// its own spool directory, with the first link (spank/launcher/assemble.c).
+// planCacheLinks plans symlinks with the directory's names on the node. The sandbox of a batch job has a spool
+// directory of its own, with the first link (spank/launcher/assemble.c).
 func planCacheLinks(s *config.Slurm) []Link {
 	if s.Cache == "" {
 		return nil

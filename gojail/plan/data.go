@@ -14,8 +14,8 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// dataDir is a directory of the jail that the stage shows. The two paths differ where one of them leads through a
-// symlink: /home and /var/home.
+// dataDir is a directory of the jail that the stage shows, by its path in the stage and in the jail. The two paths
+// differ if one of them leads through a symlink: /home and /var/home.
 type dataDir struct{ Stage, Jail string }
 
 // DataDirs returns the directories of the jail that the stage shows, by their paths in the jail.
@@ -30,8 +30,8 @@ func DataDirs(c *config.Config, j *config.Jail, facts *node.HostFacts) ([]string
 	return dirs, err
 }
 
-// listDataDirs returns the directories of the jail that the stage shows, by both paths: in the stage a path means
-// the file that it means in the jail, or leads nowhere.
+// listDataDirs returns the directories of the jail that the stage shows, by both paths. A path in the stage means the
+// file that it means in the jail, or leads nowhere.
 func listDataDirs(c *config.Config, j *config.Jail, facts *node.HostFacts) ([]dataDir, error) {
 	needed := findNeeded(c, facts)
 	for _, dir := range j.Data {
@@ -67,11 +67,11 @@ func listDataDirs(c *config.Config, j *config.Jail, facts *node.HostFacts) ([]da
 // IsData reports whether the stage shows a directory of the jail.
 func IsData(c *config.Config, j *config.Jail, facts *node.HostFacts, path string) bool {
 	dirs, err := listDataDirs(c, j, facts)
-	// the error is reported by who plans the stage
+	// An error is reported when the stage is planned.
 	return err != nil || findInStage(dirs, resolveTop(facts, path)) != ""
 }
 
-// findNeeded returns the trusted paths that exist, by the top-level directory.
+// findNeeded returns the trusted paths that exist, by their top-level directory.
 func findNeeded(c *config.Config, facts *node.HostFacts) map[string][]string {
 	needed := map[string][]string{}
 	for _, path := range listShownPaths(c, facts) {
@@ -97,7 +97,7 @@ func findInStage(dirs []dataDir, path string) string {
 	return ""
 }
 
-// resolveTop returns a path of the jail without the symlink that it may begin with.
+// resolveTop returns a path of the jail with its first component resolved, if that is a symlink.
 func resolveTop(facts *node.HostFacts, path string) string {
 	for _, top := range facts.JailTop {
 		if top.Real != "" && config.FirstName(path) == top.Name {
@@ -107,19 +107,20 @@ func resolveTop(facts *node.HostFacts, path string) string {
 	return path
 }
 
-// isJobsPath reports whether a directory of the jail is hidden by a file system of each job: its /tmp or /dev/shm.
+// isJobsPath reports whether a file system of each job, its /tmp or /dev/shm, hides a directory of the jail.
 func isJobsPath(facts *node.HostFacts, path string) bool {
 	return config.Under(path, resolveTop(facts, "/tmp")) || config.Under(path, "/dev/shm")
 }
 
-// mayHoldData reports whether a directory of the jail's root may be data, and no file system of each job's hides it.
+// mayHoldData reports whether a directory of the jail's root may be data: no file system of each job hides it.
 func mayHoldData(facts *node.HostFacts, path string) bool {
 	return path != "" && !isJobsPath(facts, path) && config.IsDataPath(path)
 }
 
-// planVarTmp plans what is on /var/tmp of the node where that of the jail is a job's own: a place for it, which is
-// read-only until the job's stage has it (spank/launcher/job_stage.c). A symlink of the node that leads elsewhere
-// than the jail's is covered by a file, on which no path leads on: a directory cannot be mounted on a symlink.
+// planVarTmp plans what the stage shows at /var/tmp of the node if that of the jail belongs to each job: an empty
+// mount, which is read-only until the job's stage has the job's directory on it (spank/launcher/job_stage.c). A
+// directory cannot be mounted on a symlink: one of the node that leads elsewhere than the jail's is covered by a file,
+// through which no path leads.
 func planVarTmp(facts *node.HostFacts) []specs.Mount {
 	switch {
 	case facts.VarTmp.IsDir && facts.VarTmp.InJail != "" && isJobsPath(facts, facts.VarTmp.InJail):
@@ -154,9 +155,8 @@ func OtherMounts(c *config.Config, j *config.Jail, facts *node.HostFacts, dirs [
 	return others
 }
 
-// OwnData reports whether a top-level directory of the jail is data. By default that is any directory
-// except system directories, root's home and hidden ones: libraries that slurmstepd loads read ~/.NAME
-// and /.NAME as root.
+// OwnData reports whether a top-level directory of the jail is data. By default, all directories are, except system
+// directories, root's home and hidden ones: libraries that slurmstepd loads read ~/.NAME and /.NAME as root.
 func OwnData(j *config.Jail, name string) bool {
 	if j.Data != nil {
 		return slices.Contains(j.Data, "/"+name)
@@ -164,9 +164,9 @@ func OwnData(j *config.Jail, name string) bool {
 	return !slices.Contains(config.SystemDirs, name) && name != "tmp" && name != "root" && !strings.HasPrefix(name, ".")
 }
 
-// planDataMounts plans the data directories of the jail's root, read-only where tasks have the root read-only, and
-// the jail's mounts below them, so that a path means the same file in both views. A tmpfs or a writable overlay
-// cannot be mounted twice: output there needs a task.
+// planDataMounts plans the mounts of the data directories of the jail's root, read-only if tasks have the root
+// read-only, and of the jail's mounts below them, so that a path means the same file in both views. A tmpfs or a
+// writable overlay cannot be mounted twice: only a task can write output there.
 func planDataMounts(c *config.Config, j *config.Jail, facts *node.HostFacts, dirs []dataDir) []specs.Mount {
 	var mounts []specs.Mount
 	for _, dir := range dirs {
@@ -198,16 +198,16 @@ func isWritableOverlay(m specs.Mount) bool {
 	return slices.ContainsFunc(m.Options, func(o string) bool { return strings.HasPrefix(o, "upperdir=") })
 }
 
-// markMax limits the links in one mark, since the source of a mount has 255 bytes at most (fsconfig(2)), and linksMax
+// markMax limits the links in one mark, because the source of a mount has at most 255 bytes (fsconfig(2)), and linksMax
 // all of them (LINKS_MAX in spank/plugin/stdio.c).
 const (
 	markMax  = 240 - len(contract.StageData)
 	linksMax = 7000
 )
 
-// planDataLinks returns the jail's symlinks, such as /home -> /data/home, that lead into a data directory or a job's
-// own. Elsewhere they would lead to the node's files. Links that a mark cannot name are left out: Slurm finds no file
-// there.
+// planDataLinks returns the jail's symlinks, such as /home -> /data/home, that lead into a data directory or into a
+// file system of the job. The node has other files at such a path, or none. Links that a mark cannot name are left out:
+// Slurm then finds no file there.
 func planDataLinks(c *config.Config, facts *node.HostFacts, dirs []dataDir) []Link {
 	var links []Link
 	room := linksMax

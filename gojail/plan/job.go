@@ -15,19 +15,19 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// Kinds of a sandbox's own mounts. The values are words of the site file (docs/state.md).
+// Kinds of mounts that each sandbox adds. The values are words of the site file (docs/state.md).
 const (
 	mountOver    = "over"     // a new file system over the template's; mounts below that are moved to it
-	mountIn      = "in"       // a new file system on a directory of the template, or of a mount that covers it
+	mountIn      = "in"       // a new file system on a directory of the template, or on one of a mount over that
 	mountMade    = "in,mkdir" // as mountIn, on a directory that is created for it
 	mountAccount = "account"  // the node's users or groups, followed by the jail's own
-	// one per job: a new file system, the job's directory, or the mount of the job's other sandbox
+	// one for each job: a new file system, the job's directory, or the mount of the job's other sandbox
 	mountJob = "job"
 	// only with a batch script: a new file system on the spool directory, then the script's directory in it
 	mountScript = "script"
-	mountUpper  = "upper" // not seen: what holds a job's changes to the root, in memory or below scratch
+	mountUpper  = "upper" // layer with a job's changes to the root, in memory or below scratch; users do not see it
 	mountRoot   = "root"  // an overlay of the template's root and those changes, as the sandbox's root
-	mountMunge  = "munge" // munge's socket, if munged runs; not with --jail-root=range
+	mountMunge  = "munge" // munge's socket, if munged runs; not mounted with --jail-root=range
 )
 
 // OwnMount is a mount that each sandbox adds to its jail's template.
@@ -75,14 +75,14 @@ func OwnMounts(c *config.Config, j *config.Jail) []OwnMount {
 	add(mountJob, tmp, Tmpfs("/dev/shm", tmpfsOptions(j.ShmSize)...))
 	add(mountScript, Tmpfs(c.Slurm.Spool, "mode=755", "size=65536", "nosuid", "nodev"),
 		Bind(c.Slurm.Spool, "bind", "ro", "nosuid", "nodev"))
-	if j.Slurm && bringsMunge(c) {
+	if j.Slurm && needsMungeMount(c) {
 		add(mountMunge, Bind(c.Slurm.Munge, mungeOptions...))
 	}
 	return list
 }
 
-// Stat returns what is at a path of the node, as os.Stat does. It is passed in: a plan is a function of what it is
-// given.
+// Stat returns the status of a path of the node, as os.Stat does. It is an argument, because a plan is a function of
+// its arguments.
 type Stat func(path string) (fs.FileInfo, error)
 
 func (s Stat) exists(path string) bool {
@@ -90,8 +90,8 @@ func (s Stat) exists(path string) bool {
 	return err == nil
 }
 
-// JobMounts returns the own mounts of one job's sandbox, without that of its root, with the job's paths. net reports
-// whether the job has its own network.
+// JobMounts returns the own mounts of one job's sandbox with the job's paths, but without the mount of its root. net
+// reports whether the job has its own network.
 func JobMounts(c *config.Config, j *config.Jail, job string, net bool, stat Stat) []specs.Mount {
 	var mounts []specs.Mount
 	script := scriptDir(c, job, stat)
@@ -116,7 +116,7 @@ func scriptDir(c *config.Config, job string, stat Stat) string {
 	if err != nil {
 		return ""
 	}
-	// Slurm's directory names have at least five digits
+	// The names of Slurm's directories have at least five digits.
 	dir := filepath.Join(c.Slurm.Spool, fmt.Sprintf("job%05d", number))
 	if !stat.exists(dir) {
 		return ""

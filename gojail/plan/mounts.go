@@ -20,7 +20,7 @@ var hostReadonly = []string{"rbind", "ro", "nosuid", "nodev"}
 // CgroupRoot is the mount point of the cgroup file system.
 const CgroupRoot = "/sys/fs/cgroup"
 
-// Mounts of the kernel's file systems: the template has all, and sandboxes mount some again (OwnMounts).
+// Mounts of the kernel's file systems. The template has all of them; sandboxes mount some again (OwnMounts).
 var (
 	sysMount = specs.Mount{Destination: "/sys", Type: "sysfs", Source: "sysfs",
 		Options: []string{"ro", "nosuid", "noexec", "nodev"}}
@@ -159,8 +159,8 @@ func planHostFiles(j *config.Jail, facts *node.HostFacts) []specs.Mount {
 	return mounts
 }
 
-// planIdentityMounts plans the mounts of the files that tell which machine this is, without those that other mounts of
-// the jail bring.
+// planIdentityMounts plans the mounts of the files that identify the machine, without those that other mounts of the
+// jail provide.
 func planIdentityMounts(facts *node.HostFacts, others [][]specs.Mount) []specs.Mount {
 	var mounts []specs.Mount
 	for _, file := range facts.Identity {

@@ -73,8 +73,8 @@ func Jail(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, error
 	identity := planIdentityMounts(facts, lists)
 	v.Links = append(v.Links, planOptionalLinks(destinations(identity))...)
 	lists = append(lists,
-		planCDIMounts(facts, lists), // what CDI files add, if nothing above has it
-		identity,                    // files that tell which machine this is, likewise
+		planCDIMounts(facts, lists), // mounts of CDI files that no mount above provides
+		identity,                    // files that identify the machine, likewise
 		planSpoolMounts(c),          // the mount point of batch scripts
 	)
 	taken := map[string]bool{}
@@ -111,9 +111,9 @@ type View struct {
 	Skeleton    []Target // mount targets that the root lacks, on an overlay of it, which is the root then
 	RootOptions []string // mount options of the root's bind mount; unused for a tmpfs root
 	TmpfsRoot   bool     // the stage: an empty tmpfs, finally read-only, instead of Spec.Root.Path
-	// mounts on top of Spec.Mounts that users may own but root uses. No symlink in one leads out of it
+	// mounts on top of Spec.Mounts, with files of users that root opens; no symlink in one of them leads out of it
 	Data       []specs.Mount
-	Foreign    []specs.Mount // mounts on top of Data, where it has a mount point for them
+	Foreign    []specs.Mount // mounts on top of Data; one without a mount point there is left out
 	Links      []Link        // symlinks to create on file systems that the view itself mounted
 	Dirs       []string      // directories to create there
 	SharedDirs []string      // likewise, with mode 1777

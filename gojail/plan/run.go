@@ -9,13 +9,13 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// sharedRunDirs are directories of /run to which users may write on nodes, whatever tmpfiles.d of the jail says.
-// screen(1) is often set-group-ID there, and its directory closed to others; set-ID programs have no effect in a jail,
-// where screen requires a directory that is open to all.
+// sharedRunDirs are directories of /run to which users may write on nodes, whether or not the jail's tmpfiles.d names
+// them. On nodes, screen(1) is often set-group-ID, and its directory is closed to others. Set-ID programs have no
+// effect in a jail, and without them screen requires a directory that is open to all.
 var sharedRunDirs = []node.RunEntry{{Path: "/run/lock"}, {Path: "/run/screen"}}
 
-// addRunEntries adds to the view what programs of users find in /run after a boot, unless another part of the view is
-// there.
+// addRunEntries adds to the view the entries that programs of users find in /run after a boot, except those on or below
+// another part of the view.
 func addRunEntries(v *View, facts *node.HostFacts) {
 	var taken []string
 	for _, m := range v.Spec.Mounts {

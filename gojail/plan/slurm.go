@@ -27,8 +27,8 @@ func planSlurmMounts(c *config.Config, facts *node.HostFacts) []specs.Mount {
 			mounts = append(mounts, Bind(path, hostReadonly...))
 		}
 	}
-	if bringsMunge(c) {
-		// Each job's socket is mounted over this: munged creates a new one whenever it starts.
+	if needsMungeMount(c) {
+		// Each sandbox mounts the current socket over this: munged creates a new one whenever it starts.
 		m := Bind(c.Slurm.Munge, mungeOptions...)
 		m.Source = "/dev/null"
 		mounts = append(mounts, m)
@@ -38,16 +38,16 @@ func planSlurmMounts(c *config.Config, facts *node.HostFacts) []specs.Mount {
 
 var mungeOptions = []string{"bind", "ro", "nosuid", "nodev", "noexec"}
 
-// bringsMunge reports whether munge's socket needs a mount of its own: no directory of the host that is
-// mounted contains it.
-func bringsMunge(c *config.Config) bool {
+// needsMungeMount reports whether munge's socket needs a mount of its own: no directory of the host that is mounted
+// contains it.
+func needsMungeMount(c *config.Config) bool {
 	return !slices.ContainsFunc(append([]string{c.Slurm.Conf}, c.Slurm.Host...), func(dir string) bool {
 		return config.Under(c.Slurm.Munge, dir)
 	})
 }
 
-// planSpoolMounts plans the mount point of batch scripts. A node's own directory is created in a tmpfs:
-// the jail's storage would need a directory for each node.
+// planSpoolMounts plans the mount point of batch scripts. The directory of this node is created in a tmpfs: on the
+// jail's storage, each node would need one.
 func planSpoolMounts(c *config.Config) []specs.Mount {
 	mounts := []specs.Mount{Tmpfs(c.Slurm.Spool, "mode=755", "nosuid", "nodev")}
 	if c.Slurm.SpoolBase != c.Slurm.Spool {
@@ -57,8 +57,8 @@ func planSpoolMounts(c *config.Config) []specs.Mount {
 	return mounts
 }
 
-// planOptionalLinks returns links that name the files of the node that a step with --jail-root=range does not
-// get, so that a package can install them: a mounted file cannot be replaced.
+// planOptionalLinks returns links that name the node's files that a step with --jail-root=range does not get. A package
+// in the jail can then install them, while a mounted file cannot be replaced.
 func planOptionalLinks(paths []string) []Link {
 	var links []Link
 	for _, path := range paths {

@@ -13,10 +13,9 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// Stage returns the view of the stage: slurmstepd is in it while it opens --output and --input and
-// changes to --chdir. Root code runs there (PAM, NSS, plugins), so it shows only data directories of the
-// jail, with nosuid, nodev and noexec: no library is loaded from them, whatever path the node's
-// ld.so.conf names.
+// Stage returns the view of the stage, in which slurmstepd is while it opens --output and --input and changes to
+// --chdir. Root code runs there (PAM, NSS, plugins). So the stage shows only data directories of the jail, with nosuid,
+// nodev and noexec: no library is loaded from them, whatever path the node's ld.so.conf names.
 func Stage(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, error) {
 	v := &View{
 		TmpfsRoot: true,
@@ -64,8 +63,8 @@ func Stage(c *config.Config, j *config.Jail, facts *node.HostFacts) (*View, erro
 	return v, nil
 }
 
-// mark plans an empty mount below a file system, which says whose that is: by what it lies on, the plugin decides which
-// files can be stdin, stdout and stderr of a task.
+// mark plans an empty mount below a file system, whose source says to whom the file system belongs. From the mount on
+// which a file lies, the plugin decides whether it can be stdin, stdout or stderr of a task.
 func mark(dir, whose string) specs.Mount {
 	m := Tmpfs(dir, "ro", "mode=1777", "size=4k", "nosuid", "nodev", "noexec")
 	m.Source = whose
@@ -73,8 +72,8 @@ func mark(dir, whose string) specs.Mount {
 }
 
 // markData plans the marks of a directory with data of the jail or the job. Their sources name the links that lead
-// there: a file that Slurm opened by one has a path without it, so the plugin checks where the jail's link leads by
-// then. A mark on one that names further links ends with a colon.
+// there. A file that Slurm opened through a link has a path without it, so the plugin checks where the jail's link
+// leads by then. If the links do not fit into one mark, another lies on it, and its source ends with a colon.
 func markData(dir string, links []Link) []specs.Mount {
 	marks := []specs.Mount{mark(dir, contract.StageData)}
 	room := markMax

@@ -38,8 +38,8 @@ func Targets(c *config.Config, j *config.Jail, v *View, stat Stat) []Target {
 	return targets
 }
 
-// isDirectoryTarget reports whether the source of a mount is a directory. A source that does not exist
-// yet, such as a node-local directory, will be one.
+// isDirectoryTarget reports whether the source of a mount is a directory. A source that does not exist yet, such as a
+// node-local directory, counts as one.
 func isDirectoryTarget(m specs.Mount, stat Stat) bool {
 	if m.Type != "bind" {
 		return true

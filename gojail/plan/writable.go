@@ -11,14 +11,13 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 )
 
-// OverlayOptions are the options of an overlay of the root. Each is the careful choice, whatever the
-// kernel's default is (overlayfs.rst of Linux): the root below may be replaced by another version, so
-// nothing in the upper layer refers to it (index, metacopy), and a directory of the root is renamed by
-// copying (redirect_dir).
+// OverlayOptions are the options of an overlay of the root. Each is the careful choice, whatever the kernel's default
+// is (overlayfs.rst of Linux). Another version may replace the root below, so nothing in the upper layer may refer to
+// it (index, metacopy), and a directory of the root is renamed by copying (redirect_dir).
 var OverlayOptions = []string{"index=off", "metacopy=off", "redirect_dir=nofollow"}
 
-// planWritable plans the changes to the root that each job has of its own. The kernel checks them with the
-// rights of the process that mounted it: users never reach the layers themselves.
+// planWritable plans the changes to the root that each job has of its own. The kernel accesses the layers with the
+// rights of the process that mounted the overlay, so users never reach them.
 func planWritable(j *config.Jail) []OwnMount {
 	if j.Writable == "" {
 		return nil

@@ -27,8 +27,8 @@ func (s *State) IsAllocated(job string) bool {
 	return err == nil
 }
 
-// ForgetAllocation removes what the Prolog noted of a job that had ended at that time, unless it has noted the job
-// anew.
+// ForgetAllocation removes the Prolog's note of a job that had ended at the given time, unless the Prolog has noted the
+// job again since.
 func (s *State) ForgetAllocation(job string, ended time.Time) {
 	path := filepath.Join(s.path, contract.AllocatedDir, job)
 	if info, err := os.Lstat(path); err == nil && info.ModTime().Before(ended) {

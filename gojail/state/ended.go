@@ -27,7 +27,7 @@ func (s *State) Ended() (jobs []string) {
 	return jobs
 }
 
-// ForgetEnded removes the note of a job, and with the last note the whole directory.
+// ForgetEnded removes the note of a job, and the whole directory with the last note.
 func (s *State) ForgetEnded(job string) {
 	if os.Remove(filepath.Join(s.EndedDir(), job)) != nil || s.hasEnded() {
 		return
@@ -36,7 +36,7 @@ func (s *State) ForgetEnded(job string) {
 	os.Remove(s.EndedDir()) // fails if another job was noted meanwhile
 }
 
-// hasEnded reports whether a job is noted. It reads a few names only: a sweep asks after each of many jobs.
+// hasEnded reports whether any job is noted. It reads few names, because a sweep calls it after each of many jobs.
 func (s *State) hasEnded() bool {
 	dir, err := os.Open(s.EndedDir())
 	if err != nil {

@@ -107,8 +107,8 @@ func (s *State) OpenNetwork(job string) (*os.File, error) {
 	return r.Namespace("net")
 }
 
-// Holder returns the record of a job's sandbox by its name, as `gojail ls` prints it (the jail's name
-// where there is no --jail-mount); without a name, of the only one.
+// Holder returns the record of a job's sandbox by its name, as `gojail ls` prints it (the jail's name if there is no
+// --jail-mount). Without a name it returns that of the only sandbox.
 func (s *State) Holder(job, name string) (Record, error) {
 	if !JobRule.MatchString(job) {
 		return Record{}, fmt.Errorf("%q is not a job id; see: gojail ls", job)
@@ -133,8 +133,8 @@ func (s *State) Holder(job, name string) (Record, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(names) == 0 && foreign:
-		return Record{}, fmt.Errorf("job %s has its sandbox of a version of gojail with another contract, which this "+
-			"version cannot enter; see: gojail ls", job)
+		return Record{}, fmt.Errorf("the sandbox of job %s is of a version of gojail with another contract, which "+
+			"this version cannot enter; see: gojail ls", job)
 	case len(names) == 0:
 		return Record{}, fmt.Errorf("job %s has no sandbox on this node; see: gojail ls", job)
 	}

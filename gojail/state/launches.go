@@ -15,13 +15,13 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// Launches is what slurmstepd counts of the steps of a jail (struct gojail_launches in include/gojail.h).
+// Launches are the counters of a jail's steps that slurmstepd keeps (struct gojail_launches in include/gojail.h).
 type Launches struct {
 	Version uint64
 	Entered uint64
 	Failed  [contract.LaunchReasons]uint64
 	Took    [contract.LaunchBounds + 1]uint64 // steps that entered, by contract.TookBounds; the last has no bound
-	TookUs  uint64                            // of all of them, in microseconds
+	TookUs  uint64                            // sum of all of them, in microseconds
 }
 
 // Launches returns the counters by jail. Steps that failed before their jail was known are under "".
@@ -40,7 +40,7 @@ func (s *State) Launches() (map[string]Launches, error) {
 		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil || len(text) != binary.Size(l) || binary.Read(bytes.NewReader(text), binary.NativeEndian,
 			&l) != nil || l.Version != contract.Version {
-			continue // of another version: the next step replaces it
+			continue // another version wrote it, and the next step replaces it
 		}
 		jail := e.Name()
 		if jail == contract.NoJailFile {
@@ -51,8 +51,8 @@ func (s *State) Launches() (map[string]Launches, error) {
 	return all, nil
 }
 
-// CountsLaunches reports whether slurmstepd counts the steps of this node: where the state directory is not on tmpfs,
-// it does not (spank/plugin/launches.c).
+// CountsLaunches reports whether slurmstepd counts the steps of this node. It does so only if the state directory is on
+// tmpfs (spank/plugin/launches.c).
 func (s *State) CountsLaunches() bool {
 	var fs unix.Statfs_t
 	return unix.Statfs(s.path, &fs) == nil && fs.Type == unix.TMPFS_MAGIC

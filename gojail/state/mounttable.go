@@ -64,7 +64,7 @@ func (t *mountTable) topAt(path string) *mountinfo.Info {
 	return nil
 }
 
-// resolve returns a path with the jail's symlinks followed, or unchanged where it is hidden.
+// resolve returns a path with the jail's symlinks followed, or the path itself if it is hidden.
 func (t *mountTable) resolve(path string) string {
 	fd, err := rootpath.OpenBeneath(t.root, path, rootpath.InRoot)
 	if err != nil {
@@ -77,8 +77,8 @@ func (t *mountTable) resolve(path string) string {
 	return path
 }
 
-// keepMade returns the mounts that the sandbox has, with their real destinations and flags. below are
-// other planned mounts, which account for further mounts on the same path.
+// keepMade returns the mounts that the sandbox has, with their real destinations and flags. below are other planned
+// mounts, which explain further mounts on the same path.
 func (t *mountTable) keepMade(mounts, below []specs.Mount) []specs.Mount {
 	var made []specs.Mount
 	for i := range mounts {
@@ -94,7 +94,7 @@ func (t *mountTable) keepMade(mounts, below []specs.Mount) []specs.Mount {
 		if len(list) <= before {
 			continue
 		}
-		if len(list) == before+1 { // the uppermost one
+		if len(list) == before+1 { // no later mount covers it
 			setFlags(m, t.topAt(m.Destination))
 		}
 		made = append(made, *m)
@@ -116,8 +116,8 @@ func (t *mountTable) cgroupMounts() []specs.Mount {
 	return mounts
 }
 
-// setFlags replaces the flags among the options by those of the mount: it inherits some from the mount
-// that it was cloned from.
+// setFlags replaces the flags among the options by those of the mount, which has inherited some from the mount of which
+// it is a clone.
 func setFlags(m *specs.Mount, info *mountinfo.Info) {
 	flags := []string{"ro", "nosuid", "nodev", "noexec"}
 	opposite := []string{"rw", "suid", "dev", "exec"}

@@ -25,12 +25,12 @@ type Record struct {
 	Start   uint64    // start of the process in clock ticks since boot, proc(5)
 	Key     string    // key of the jail's configuration, see site.Key
 	UID     uint32    // owner of the job; 0 for a zygote
-	Version string    // of the gojail that wrote the record; empty where it does not say
+	Version string    // version of the gojail that wrote the record; empty if the record does not say
 	Written time.Time // when the process took its role: a holder was a zygote's spare before
-	Alive   bool      // the process existed when the record was read
-	// the file is no record of this contract; one of another contract has PID and Start, to end the process
+	Alive   bool      // whether the process existed when the record was read
+	// whether the file is no record of this contract; one of another contract has PID and Start, to end the process
 	Damaged bool
-	foreign bool // of another contract
+	foreign bool // whether the record is of another contract
 }
 
 var recordRule = regexp.MustCompile(`^([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,20}) ([0-9a-f]{16})( [0-9]{1,10})?` +
@@ -79,7 +79,7 @@ func ReadRecord(path string) Record {
 func (r Record) openPidfd() (int, error) {
 	pidfd, err := unix.PidfdOpen(r.PID, 0)
 	if err == unix.ESRCH || err == unix.EINVAL || err == unix.ENOENT {
-		return -1, nil // the last two: the number of a thread now
+		return -1, nil // EINVAL and ENOENT: the number now belongs to a thread
 	}
 	if err != nil {
 		return -1, fmt.Errorf("cannot open process %d of %s: %w", r.PID, r.Name, err)
@@ -98,8 +98,8 @@ func (r Record) openPidfd() (int, error) {
 // IsForeign reports whether a version of gojail with another contract wrote the record.
 func (r Record) IsForeign() bool { return r.foreign }
 
-// Lives reports whether the record's process exists now, whatever version of gojail wrote the record. If that cannot be
-// found out, it does.
+// Lives reports whether the record's process exists now, whatever version of gojail wrote the record. It returns true
+// if that cannot be found out.
 func (r Record) Lives() bool {
 	if r.PID == 0 {
 		return false
@@ -125,10 +125,9 @@ func waitForEnd(pidfd int, timeout time.Duration) (bool, error) {
 	}
 }
 
-// hasReleasedMounts reports whether a process that does not end has released its mounts and other
-// namespaces. Process 1 of a PID namespace waits as its last action until the other processes there are
-// reaped, and a tracer outside may delay that for its tracee. Mounts and other namespaces are released by
-// then (do_exit in the kernel's exit.c).
+// hasReleasedMounts reports whether a process that does not end has released its mounts and other namespaces. The last
+// action of process 1 of a PID namespace is to wait until the other processes there are reaped, and a tracer outside
+// may delay that for its tracee. By then, mounts and other namespaces are released (do_exit in the kernel's exit.c).
 func (r Record) hasReleasedMounts() bool {
 	_, err := procfs.ReadNamespace(r.PID, "mnt")
 	return errors.Is(err, os.ErrNotExist)

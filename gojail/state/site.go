@@ -12,7 +12,7 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// readSite returns the lines of the site file, which the launches on this node use, or none if it cannot be read
+// readSite returns the lines of the site file, which the launches on this node use, or none if it cannot be read as a
 // whole.
 func (s *State) readSite() []string {
 	text, err := os.ReadFile(filepath.Join(s.path, contract.SiteFile))

@@ -19,8 +19,8 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// Spec returns the config.json of a sandbox: that of its template, then the job's own mounts and the
-// user's. While the holder lives, mounts are described as the kernel reports them, otherwise as planned.
+// Spec returns the config.json of a sandbox: that of its template, then the job's own mounts and the user's. While the
+// holder lives, mounts are described as the kernel reports them; after that, as planned.
 func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) {
 	path := filepath.Join(s.JobDir(job), sandbox)
 	text, err := os.ReadFile(path + contract.SpecSuffix)
@@ -41,7 +41,7 @@ func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) 
 		j = &config.Jail{Name: jailOf(sandbox), Tmp: config.TmpDisk, Slurm: true}
 	}
 	r := ReadRecord(path)
-	// those that were not made are dropped below
+	// keepMade drops those that were not made.
 	own := append(plan.JobMounts(c, j, job, r.Alive, os.Stat), plan.UserMountSpecs(users)...)
 	if r.Alive {
 		table, err := readMountTable(r)
@@ -79,7 +79,7 @@ func (s *State) UserMounts(job, sandbox string) ([]config.UserMount, error) {
 	return mounts, nil
 }
 
-// describeTmp describes the job's /tmp and /dev/shm as mounted, whatever the configuration has now.
+// describeTmp describes the job's /tmp and /dev/shm as they are mounted: the configuration may have changed since.
 func describeTmp(mounts []specs.Mount, table *mountTable, scratch string) {
 	for i := range mounts {
 		m := &mounts[i]

@@ -103,7 +103,7 @@ func (s *State) Sandboxes(id string) ([]Record, error) {
 	return records, nil
 }
 
-// Begun returns when the job's first sandbox on this node was made, or the zero time.
+// Begun returns the time at which the job's first sandbox on this node was made, or the zero time.
 func (s *State) Begun(id string) time.Time {
 	info, err := os.Lstat(filepath.Join(s.JobDir(id), contract.OwnerFile))
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *State) Zygotes() ([]Record, error) {
 	return records, nil
 }
 
-// WriteSpec writes the config.json that a jail's template is assembled from.
+// WriteSpec writes the config.json from which a jail's template is assembled.
 func (s *State) WriteSpec(jail string, text []byte) error {
 	if err := os.MkdirAll(s.JailDir(jail), 0o700); err != nil {
 		return fmt.Errorf("cannot create %s: %w; is the state directory full or read-only?", s.JailDir(jail),
@@ -187,8 +187,8 @@ func Directories(dir string) ([]string, error) {
 	return names, nil
 }
 
-// ScratchUsage returns what a job uses of the node's disk below the scratch directory, where project quotas count it.
-// The path is root's: no user can enter the directory that holds those of all jobs.
+// ScratchUsage returns how much of the node's disk a job uses below the scratch directory, if project quotas count it.
+// The path is root's: no user can enter the directory above those of the jobs.
 func (s *State) ScratchUsage(job string) (u quota.Usage, known bool) {
 	path, err := os.Readlink(filepath.Join(s.JobDir(job), contract.ScratchLink))
 	if err != nil {
@@ -203,7 +203,7 @@ func (s *State) ScratchUsage(job string) (u quota.Usage, known bool) {
 }
 
 // Cgroups returns the paths of a job's cgroups as its first step noted them: one with v2, one for each controller with
-// v1, none where Slurm uses none.
+// v1, none if Slurm uses none.
 func (s *State) Cgroups(job string) []string {
 	text, err := os.ReadFile(filepath.Join(s.JobDir(job), contract.CgroupsFile))
 	if err != nil {

@@ -29,7 +29,7 @@ type storageReply struct {
 	Text           [contract.TextMax]byte
 }
 
-// Identity returns what the path of a jail's root led to when its template was assembled, or "".
+// Identity returns the identity of a jail's root when its template was assembled, or "".
 func (s *State) Identity(jail string) string {
 	text, err := os.ReadFile(filepath.Join(s.JailDir(jail), contract.IdentityFile))
 	if err != nil {
@@ -39,9 +39,9 @@ func (s *State) Identity(jail string) string {
 	return line
 }
 
-// ProbeStorage asks the zygote of a jail whether the storage answers, and whether the path of the
-// root still leads to the root of the template. It touches no storage itself. The answer is a word (ok, stale,
-// switched, failed, silent) and, but for ok, the reason. An error means that there is no answer.
+// ProbeStorage asks the zygote of a jail whether the storage answers, and whether the path of the root still leads to
+// the root of the template. It touches no storage itself. verdict is a word (ok, stale, switched, failed, silent);
+// reason is empty for ok. An error means that there is no answer.
 func (s *State) ProbeStorage(jail string, patience time.Duration) (verdict, reason string, err error) {
 	fd, err := s.connectTo(jail, contract.StorageSocket, patience+time.Second)
 	if err != nil {
@@ -57,7 +57,8 @@ func (s *State) ProbeStorage(jail string, patience time.Duration) (verdict, reas
 	return verdict, reason, describeStuck(err, "its zygote")
 }
 
-// connectTo connects to a socket of a jail. Each call on it, and the connection, ends with EAGAIN after the timeout.
+// connectTo connects to a socket of a jail. Each call on the socket, and the connection itself, fails with EAGAIN after
+// the timeout.
 func (s *State) connectTo(jail, name string, timeout time.Duration) (int, error) {
 	dir, err := os.Open(s.JailDir(jail))
 	if err != nil {
@@ -74,7 +75,7 @@ func (s *State) connectTo(jail, name string, timeout time.Duration) (int, error)
 		// Also the limit of connect(2), while the queue is full.
 		err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit)
 	}
-	if err == nil { // the address of a socket has at most 107 bytes (unix(7))
+	if err == nil { // by a descriptor, because the address of a socket has at most 107 bytes (unix(7))
 		err = unix.Connect(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)})
 	}
 	if err != nil {

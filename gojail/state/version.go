@@ -15,8 +15,8 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// NoteVersions notes which versions of the store a jail's template may get. The caller holds the template's lock, or
-// is called by the launcher that does.
+// NoteVersions notes the versions of the store that a jail's template may use. The caller holds the template's lock, or
+// was started by the launcher that holds it.
 func (s *State) NoteVersions(jail string, files []string) error {
 	if err := os.MkdirAll(s.JailDir(jail), 0o700); err != nil {
 		return fmt.Errorf("cannot create %s: %w; is the state directory full or read-only?", s.JailDir(jail),
@@ -25,13 +25,13 @@ func (s *State) NoteVersions(jail string, files []string) error {
 	return ReplaceFile(filepath.Join(s.JailDir(jail), contract.VersionsFile), strings.Join(files, "\n")+"\n")
 }
 
-// NotedVersions returns what NoteVersions noted last.
+// NotedVersions returns the versions that NoteVersions noted last.
 func (s *State) NotedVersions(jail string) ([]string, error) {
 	return readVersions(filepath.Join(s.JailDir(jail), contract.VersionsFile))
 }
 
-// SandboxVersions returns what was noted of the template that a sandbox was made from. No jail of the store has
-// notes.
+// SandboxVersions returns the versions that were noted for the template of which a sandbox was made. It returns none
+// for a jail that is not of the store.
 func (s *State) SandboxVersions(job, sandbox string) ([]string, error) {
 	return readVersions(filepath.Join(s.JobDir(job), "."+sandbox+"."+contract.VersionsFile))
 }

@@ -12,9 +12,10 @@ import (
 	"github.com/gojail/gojail/gojail/contract"
 )
 
-// ProbeZygote asks the zygote of a jail's template whether it serves: by a connection that ends without a request.
-// The spare hands it on, and the zygote forks a process, which replies at once and then ends. So the spare, the
-// zygote and its fork all have to work, and the spare stays. The error is ErrStuck if there is no reply in time.
+// ProbeZygote asks the zygote of a jail's template whether it serves, by a connection that ends without a request. The
+// spare passes the connection on, and the zygote forks a process, which replies at once and then ends. So a reply
+// proves that the spare, the zygote and its fork work, and the spare stays. The error is ErrStuck if there is no reply
+// in time.
 func (s *State) ProbeZygote(jail string, patience time.Duration) error {
 	fd, err := s.connectTo(jail, contract.ZygoteSocket, patience)
 	if err != nil {

@@ -231,7 +231,7 @@ func TestRecordsOfAnotherVersion(t *testing.T) {
 		"further steps are refused: "+id+"; drain the node")
 	r := c.Gojail("n1", "enter", id, "--", "true")
 	assert.NotZero(t, r.Code)
-	assert.Contains(t, r.Stderr, "job "+id+" has its sandbox of a version of gojail with another contract")
+	assert.Contains(t, r.Stderr, "the sandbox of job "+id+" is of a version of gojail with another contract")
 	r = c.Gojail("n1", "sweep")
 	require.Zero(t, r.Code, r)
 	require.Zero(t, c.Root("touch", jailHome+"out").Code)
