@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config reads gojail.toml. It is pure: the result depends on the file alone, not on the node.
+// Package config reads gojail.toml. It is pure: the result depends on the text of the file alone, not on the node.
 package config
 
 import (
@@ -19,7 +19,7 @@ const None = "none"
 
 // Config is gojail.toml, checked, with %n expanded and defaults filled in.
 type Config struct {
-	Path      string // the file it was read from
+	Path      string // the file from which it was read
 	Node      string // the value of %n
 	Identity  trusted.Identity
 	Default   string // name of a jail, or None
@@ -57,17 +57,17 @@ type Slurm struct {
 
 // Session is the [session] table: what gojail-session does.
 type Session struct {
-	Configured bool     // the table is there
+	Configured bool     // whether gojail.toml has the table
 	WithoutJob string   // sessionRefuse or sessionNode
 	Exempt     []string // groups whose members stay on the node
-	Shell      string   // of users whose shell in the node's accounts is gojail-session
+	Shell      string   // shell of users whose shell in the node's accounts is gojail-session
 }
 
 // Login is the [login] table: the jails of sessions on login nodes.
 type Login struct {
-	Here   bool          // this node is a login node
-	Rules  []LoginRule   // the first that names the user counts; the key jail is the last, and names nobody
-	Linger time.Duration // how long the sandbox of a user stays after the last session
+	Here   bool          // whether this node is a login node
+	Rules  []LoginRule   // the first rule that names the user counts; the last one is the key jail, which names nobody
+	Linger time.Duration // time for which a user's sandbox stays after the last session
 }
 
 // LoginRule is one [[login.rules]] table: the jail of some users.
@@ -83,9 +83,9 @@ type Jail struct {
 	Root     string
 	Versions string // name in the store whose current version is the root; "": the root is a path
 	Readonly bool
-	// WritableTmpfs, WritableDisk: each job has changes to the root of its own there; "": it has none
+	// where each job has its own changes to the root, WritableTmpfs or WritableDisk; "": jobs have none
 	Writable   string
-	WriteSize  int64    // bytes, of WritableTmpfs; 0: the kernel's limit of a tmpfs
+	WriteSize  int64    // bytes, for WritableTmpfs; 0: the kernel's limit of a tmpfs
 	Options    []string // mount options of the root
 	Users      []string // names or numbers; with Groups: both empty means everybody
 	Groups     []string
@@ -96,7 +96,7 @@ type Jail struct {
 	ShmSize    int64  // bytes; 0: unlimited
 	Data       []string
 	Host       []string
-	Identity   bool // files that tell which machine this is are the node's
+	Identity   bool // whether files that identify the machine are the node's
 	Local      []string
 	Devices    []string
 	CDI        []string // names of CDI devices
@@ -106,7 +106,7 @@ type Jail struct {
 
 	RangeRoots []string `json:"-"` // roots of the jails whose users may be root in them and write there
 
-	CDIDevices *CDIDevices // what the devices of CDI provide; nil: CDI is empty or not read yet
+	CDIDevices *CDIDevices // nil: CDI is empty, or its files are not read yet
 }
 
 // Values of the key tmp.
@@ -158,7 +158,7 @@ type CDIDevices struct {
 	Edits    cdi.Edits  // mounts gathered below contract.CDIDir
 	GPUNodes [][]string // device nodes of each of Slurm's GPUs, by its index
 	Absent   []string   // devices whose kind this node does not have
-	Err      error      // why no job gets this jail
+	Err      error      // reason why no job gets this jail
 }
 
 // StandardSpool is the default of SlurmdSpoolDir (slurm.conf(5)).

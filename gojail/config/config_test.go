@@ -133,7 +133,7 @@ var refusedConfigs = map[string]struct{ text, want string }{
 	"root option":        {jailText + "options = [\"nouid\"]", `line 5: jail.a.options: unknown mount option "nouid"`},
 	"store":              {headText + "store = \"jails\"", `line 3: store: "jails": must be an absolute path`},
 	"root without store": {headText + "[jail.a]\nroot = \"store:a\"", `line 4: jail.a.root: "store:a": gojail.toml must say where the store is`},
-	"mount of a store":   {storeText + "[[jail.a.mounts]]\ndestination = \"/t\"\nsource = \"/s/tools/current\"", `line 6: [[jail.a.mounts]] number 1: source: "/s/tools/current" lies in the store, of which gojail jail gc keeps only what is the root of a jail; write a directory outside /s`},
+	"mount of a store":   {storeText + "[[jail.a.mounts]]\ndestination = \"/t\"\nsource = \"/s/tools/current\"", `line 6: [[jail.a.mounts]] number 1: source: "/s/tools/current" lies in the store, in which gojail jail gc keeps only the roots of jails; write a directory outside /s`},
 	"mount with dots":    {storeText + "[[jail.a.mounts]]\ndestination = \"/t\"\nsource = \"/s/../x\"", `number 1: source: "/s/../x"`},
 	"mount of all of it": {storeText + "[[jail.a.mounts]]\ndestination = \"/t\"\nsource = \"/s\"", `source: "/s" lies in the store`},
 	"overlay of a store": {storeText + "[[jail.a.mounts]]\ndestination = \"/t\"\ntype = \"overlay\"\noptions = [\"lowerdir=/x:/s/tools/versions/1\"]", `options: lowerdir: "/s/tools/versions/1" lies in the store`},

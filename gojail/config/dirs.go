@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// directories are the top-level directories with a meaning of their own. stage: the stage has the node's, for programs,
-// libraries and configuration. system: it is never a jail's data. closed: a user can mount nothing on it, below it or
-// over it, since a program with more rights than its user could load or trust the files there.
+// directories are the top-level directories with a meaning of their own. stage: the stage shows the node's, for
+// programs, libraries and configuration. system: it is never data of a jail. closed: users can mount nothing on it,
+// below it or over it, because a program with more rights than its user could load or trust the files there.
 var directories = []struct {
 	name                  string
 	stage, system, closed bool
@@ -35,8 +35,8 @@ var directories = []struct {
 	{"tmp", false, false, true}, // each job has its own
 }
 
-// The lists of the table's columns, without room behind the last entry: an append to one of them copies it, since
-// several goroutines read them. closedToUsers are paths.
+// HostDirs, SystemDirs and closedToUsers are the columns of the table; closedToUsers has paths. They have no capacity
+// beyond their length, so that an append copies them: several goroutines read them.
 var HostDirs, SystemDirs, closedToUsers = listDirectories()
 
 func listDirectories() (host, system, closed []string) {
@@ -59,8 +59,8 @@ var systemPaths = []string{"/var/backups", "/var/cache", "/var/crash", "/var/db"
 	"/var/log",
 	"/var/mail", "/var/opt", "/var/run", "/var/spool"}
 
-// IsDataPath reports whether a directory of a jail, to which a symlink in its / leads, may hold users' data: as a
-// directory in / may by default, or below /var, for example /var/home.
+// IsDataPath reports whether a directory of a jail, to which a symlink in its / leads, may hold users' data. It may lie
+// in /, as directories there may be data by default, or below /var, for example /var/home.
 func IsDataPath(path string) bool {
 	switch first := FirstName(path); {
 	case first == "var":

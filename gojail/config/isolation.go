@@ -116,8 +116,8 @@ func (s *source) parseIsolation(j *Jail, f *fileJail) error {
 	return nil
 }
 
-// keepProjects protects the project of files in all jails if one jail limits its /tmp on disk: a task of
-// another jail could put its files into that job's project.
+// keepProjects protects the project of files in all jails if one jail limits its /tmp on disk: otherwise a task of
+// another jail could put its files into the project of that jail's job, and use up its limit.
 func (c *Config) keepProjects() {
 	limited := false
 	for _, j := range c.Jails {

@@ -38,7 +38,8 @@ func (s *source) parseJails(f *file, c *Config) error {
 	return nil
 }
 
-// collectRangeRoots gives each jail the roots in which users may write root's files.
+// collectRangeRoots gives each jail the roots in which users may write files as root. An image there is not root's own,
+// although root owns it.
 func (c *Config) collectRangeRoots() {
 	var roots []string
 	for _, name := range c.JailNames() {

@@ -78,7 +78,7 @@ type fileJail struct {
 	JailRoot     []string `toml:"jail_root"`
 }
 
-// source is the decoded text with the line of each key.
+// source is the decoded text, with the line of each key.
 type source struct {
 	*tomlfile.Source
 	spoolDir func(conf string) SpoolDir // reads SlurmdSpoolDir from the slurm.conf in the directory conf
@@ -106,8 +106,8 @@ func makePrintable(err error) error {
 		return errors.New(oneline.Printable(err.Error()))
 	}
 	var errs []error
-	for _, one := range all {
-		errs = append(errs, errors.New(oneline.Printable(one.Error())))
+	for _, mistake := range all {
+		errs = append(errs, errors.New(oneline.Printable(mistake.Error())))
 	}
 	return tomlfile.Join(errs...)
 }

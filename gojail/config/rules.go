@@ -17,7 +17,8 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// slurmStep is the step of buildConfig that later ones rest on: the permitted destinations of mounts depend on it.
+// slurmStep is the index of the step of buildConfig on which later steps depend: it sets the paths on which nothing may
+// be mounted.
 const slurmStep = 3
 
 // buildConfig returns the Config of a file, or an error with all keys that are wrong.
@@ -99,8 +100,7 @@ func (s *source) parseSlurm(f *fileSlurm, node string) (slurm Slurm, err error) 
 	return slurm, s.checkPaths(f.Host, "slurm", "host")
 }
 
-// parseSummary returns the field of a job's record that gets its summary, by the name that sacctmgr(1) has for it, or
-// "".
+// parseSummary returns the field of a job's record that gets its summary, under the name that sacctmgr(1) uses, or "".
 func (s *source) parseSummary(text *string) (string, error) {
 	switch {
 	case text == nil || *text == None:
@@ -111,7 +111,7 @@ func (s *source) parseSummary(text *string) (string, error) {
 	return "", s.refuse([]string{"slurm", "job_summary"}, `%q: write "AdminComment", "Comment" or "none"`, *text)
 }
 
-// parseSpool returns SlurmdSpoolDir from gojail.toml, or else from slurm.conf, and its spoolBase.
+// parseSpool returns SlurmdSpoolDir from gojail.toml, or else from slurm.conf, and its base (Slurm.SpoolBase).
 func (s *source) parseSpool(text *string, conf, node string) (spool, base string, err error) {
 	from := ""
 	if text == nil {
@@ -130,8 +130,8 @@ func (s *source) parseSpool(text *string, conf, node string) (spool, base string
 	return spool, base, err
 }
 
-// parseSpoolBase returns the directory above the first path component with %n, or spool where there is
-// none. The jail has an empty tmpfs there, so it must be a directory for Slurm alone.
+// parseSpoolBase returns the directory above the first path component with %n, or spool if there is none. The jail has
+// an empty tmpfs there, so it must be a directory of Slurm's alone.
 func (s *source) parseSpoolBase(text *string, spool string) (string, error) {
 	before, _, perNode := strings.Cut(*text, "%n")
 	base := filepath.Dir(before + "n")

@@ -54,13 +54,13 @@ func (c *Config) checkSource(path string) error {
 	return c.refuseStored(path)
 }
 
-// refuseStored refuses a path in the store as the source of a mount: leases name the roots of jails only, so that
-// gojail jail gc would remove its files under running jobs.
+// refuseStored refuses a path in the store as the source of a mount. Leases name the roots of jails only, so gojail
+// jail gc would remove the files of such a mount under running jobs.
 func (c *Config) refuseStored(path string) error {
 	if c.Store == "" || !Under(path, c.Store) {
 		return nil
 	}
-	return fmt.Errorf("%q lies in the store, of which gojail jail gc keeps only what is the root of a jail; write a "+
+	return fmt.Errorf("%q lies in the store, in which gojail jail gc keeps only the roots of jails; write a "+
 		"directory outside %s", path, c.Store)
 }
 
@@ -79,7 +79,7 @@ func (c *Config) StandardJail(name, root string) (*Jail, error) {
 	return j, s.parseMounts(c, j)
 }
 
-// CutStore returns a path below the store's directory, and whether it is below it.
+// CutStore returns the rest of a path below the store's directory, and reports whether the path lies below it.
 func (c *Config) CutStore(path string) (rest string, below bool) {
 	return strings.CutPrefix(path, c.Store+"/")
 }

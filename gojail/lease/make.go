@@ -36,9 +36,9 @@ type finder struct {
 	timeout time.Duration // for a step that builds a sandbox
 }
 
-// makeLease makes the lease of this node. The order matters: the time first, then the templates, also unfinished ones,
-// then the jobs. If a step got its holder from a template that has ended since, the directory of its job already
-// exists.
+// makeLease makes the lease of this node. The order matters: first the time, then the templates, including unfinished
+// ones, then the jobs. A step may have got its holder from a template that has ended since; then the directory of its
+// job already exists.
 func makeLease(ctx context.Context, s *state.State, c *config.Config, opened *store.Store,
 	timeout time.Duration) (*store.Lease, error) {
 	f := &finder{ctx: ctx, state: s, config: c, lease: newLease(c), timeout: timeout}
@@ -68,7 +68,7 @@ func makeLease(ctx context.Context, s *state.State, c *config.Config, opened *st
 func readCurrent(c *config.Config, opened *store.Store) (map[string]string, error) {
 	var current map[string]string
 	for _, j := range c.Jails {
-		name := storedName(c, j)
+		name := findStoredName(c, j)
 		if name == "" || current[name] != "" {
 			continue
 		}
@@ -90,8 +90,8 @@ func readCurrent(c *config.Config, opened *store.Store) (map[string]string, erro
 	return current, nil
 }
 
-// storedName returns the name in the store that a jail's root is the current version of, or "".
-func storedName(c *config.Config, j *config.Jail) string {
+// findStoredName returns the name in the store of the jail whose current version is a jail's root, or "".
+func findStoredName(c *config.Config, j *config.Jail) string {
 	if j.Versions != "" {
 		return j.Versions
 	}
@@ -200,7 +200,7 @@ func (f *finder) addJobs() error {
 	return nil
 }
 
-// waitForBuilder waits until no step builds a sandbox of the job: an unfinished sandbox does not have a record.
+// waitForBuilder waits until no step is building a sandbox of the job, because an unfinished sandbox has no record.
 func (f *finder) waitForBuilder(job string) error {
 	file, err := os.OpenFile(filepath.Join(f.state.JobDir(job), contract.LockFile), os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {

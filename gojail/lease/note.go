@@ -13,13 +13,14 @@ import (
 	"github.com/gojail/gojail/gojail/store"
 )
 
-// publishTimeout is the timeout of a launch for the writing of its lease, which gojail jail gc does not rely on.
+// publishTimeout is the time for which a launch waits until its lease is written. gojail jail gc does not rely on that
+// lease.
 const publishTimeout = time.Second
 
 // Around calls open, which opens the root of a jail for its template, and notes the versions that the root may be. The
 // caller holds the template's lock.
 func Around(s *state.State, c *config.Config, j *config.Jail, open func() (int, error)) (int, error) {
-	jail := storedJail(c, j)
+	jail := findStoredJail(c, j)
 	if jail == nil {
 		if c.Store != "" { // earlier notes are out of date
 			if err := s.NoteVersions(j.Name, nil); err != nil {
@@ -34,11 +35,11 @@ func Around(s *state.State, c *config.Config, j *config.Jail, open func() (int, 
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), publishTimeout)
 	defer cancel()
-	// Timeout 0 for steps, which may wait for this template. After a failure, the next refresh writes the lease.
+	// It does not wait for steps, because they may wait for this template. After a failure, the next refresh writes it.
 	refreshUntil(ctx, s, c, false, 0)
 	root, err := open()
 	if after, _ := jail.CurrentFile(); err == nil && after != before {
-		// Switched in the meantime: the root is one of the two.
+		// Somebody switched in the meantime: the root is one of the two versions.
 		if err = s.NoteVersions(j.Name, []string{before, after}); err != nil {
 			unix.Close(root)
 		}
@@ -46,9 +47,9 @@ func Around(s *state.State, c *config.Config, j *config.Jail, open func() (int, 
 	return root, err
 }
 
-// storedJail returns the jail of the store that a jail's root comes from, or nil.
-func storedJail(c *config.Config, j *config.Jail) *store.Jail {
-	name := storedName(c, j)
+// findStoredJail returns the jail of the store of which a jail's root is a version, or nil.
+func findStoredJail(c *config.Config, j *config.Jail) *store.Jail {
+	name := findStoredName(c, j)
 	if c.Store == "" || name == "" {
 		return nil
 	}

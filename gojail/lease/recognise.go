@@ -19,8 +19,8 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// addProcess adds the version that is the root of a process. If the version cannot be recognised, the jail may come
-// from the store, and the version is not known from a note, it adds an unknown use.
+// addProcess adds the version that is the root of a process. It adds an unknown use if it does not recognise the
+// version, no note names it, and the jail may be of the store.
 func (f *finder) addProcess(r state.Record, jail, by string, known bool) {
 	root, err := r.Root()
 	if err != nil {
@@ -39,8 +39,8 @@ func (f *finder) addProcess(r state.Record, jail, by string, known bool) {
 	}
 }
 
-// recognise returns the version of an open root: of a directory by its device and inode, which nobody in the jail can
-// change; of an image, or of an overlay, by the version file, which root must own.
+// recognise returns the version of an open root. It recognises a directory by its device and inode, which nobody in the
+// jail can change, and an image or an overlay by the version file, which root must own.
 func (f *finder) recognise(root int) (string, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(root, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_BASIC_STATS,

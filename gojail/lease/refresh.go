@@ -31,12 +31,12 @@ const (
 const interval = time.Hour
 
 // Refresh writes the lease of this node if it has changed, if the last one is older than interval, or if must is set.
-// It returns when ctx ends, also if the storage does not answer.
+// It returns when ctx ends, even if the storage does not answer.
 func Refresh(ctx context.Context, s *state.State, c *config.Config, must bool) error {
 	return refreshUntil(ctx, s, c, must, builderTimeout)
 }
 
-// RefreshWritten is Refresh on a node that has written a lease before. On another machine, such as a server on which
+// RefreshWritten calls Refresh on a node that has written a lease before. On another machine, such as a server on which
 // jails are built, it does nothing.
 func RefreshWritten(ctx context.Context, s *state.State, c *config.Config) error {
 	if _, err := os.Lstat(filepath.Join(s.Path(), leaseFile)); errors.Is(err, fs.ErrNotExist) {

@@ -12,8 +12,8 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// writeGPUs writes a line for each device node that jobs get with their GPUs in the jail. It returns an error
-// where C would not take all of the lines: jobs of the others would find no GPU.
+// writeGPUs writes a line for each device node that jobs get with their GPUs in the jail. It returns an error if C
+// would not take all of the lines: jobs with one of the other GPUs would find none.
 func writeGPUs(c *config.Config, b *strings.Builder, j *config.Jail) error {
 	count := 0
 	for index, files := range node.JobDevices(j, c.GPUs) {

@@ -12,9 +12,8 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-// Key returns 16 hex digits that change with everything that shapes the jail's template: its
-// configuration, the device nodes, and the installed Slurm. A zygote with another key is replaced for the
-// next job.
+// Key returns 16 hex digits that change with everything that shapes the jail's template: its configuration, the device
+// nodes, and the installed Slurm. The next job replaces a zygote that has another key.
 func Key(c *config.Config, j *config.Jail) string {
 	node.LoadCDI(c)
 	template := *j

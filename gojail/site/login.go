@@ -11,8 +11,8 @@ import (
 )
 
 // writeLogin writes whether this node is a login node, how long a sandbox stays there after the last session, and the
-// jails of users and groups. The first line that names the user counts; one with a name that cannot be looked up may be
-// about the user, whose jail is unknown then: a later line, or none, must not take its place.
+// jails of users and groups. The first line that names the user counts. A line with a name that cannot be looked up may
+// name the user, whose jail is then unknown: no later line may take its place.
 func writeLogin(b *strings.Builder, login *config.Login, accounts Accounts) {
 	if !login.Here {
 		b.WriteString("login 0\n")
@@ -40,7 +40,7 @@ func writeLogin(b *strings.Builder, login *config.Login, accounts Accounts) {
 	}
 }
 
-// cutName shortens a name. No account has one that is longer.
+// cutName shortens a name to the longest that C reads. No account has a longer name.
 func cutName(name string) string {
 	if len(name) > contract.LoginNameMax {
 		return strings.ToValidUTF8(name[:contract.LoginNameMax], "")

@@ -12,8 +12,8 @@ import (
 // mountFlags are the options that the site file lists separately from the file system's options, in its order.
 var mountFlags = []string{"ro", "nosuid", "nodev", "noexec"}
 
-// mountLine returns the line of the site file for a sandbox's own mount.
-func mountLine(m plan.OwnMount) string {
+// formatMount returns the line of the site file for a sandbox's own mount.
+func formatMount(m plan.OwnMount) string {
 	how := m.How
 	if m.Net {
 		how += ",net"
@@ -29,11 +29,11 @@ func mountLine(m plan.OwnMount) string {
 			options = append(options, option)
 		}
 	}
-	return strings.Join([]string{"mount", how, m.Type, commas(flags), commas(options), m.Destination}, " ")
+	return strings.Join([]string{"mount", how, m.Type, joinWords(flags), joinWords(options), m.Destination}, " ")
 }
 
-// commas joins a list with commas, or returns "-" for an empty one.
-func commas(list []string) string {
+// joinWords joins a list with commas, or returns "-" for an empty list.
+func joinWords(list []string) string {
 	if len(list) == 0 {
 		return "-"
 	}

@@ -58,7 +58,7 @@ func TestMountsFitTheContract(t *testing.T) {
 	c, j := widest(t)
 	sent := 0
 	for _, m := range plan.OwnMounts(c, j) {
-		words := strings.Fields(mountLine(m))
+		words := strings.Fields(formatMount(m))
 		require.Len(t, words, 6)
 		if words[2] == "bind" && words[1] != "account" {
 			continue
@@ -87,7 +87,7 @@ func TestWordsOfMountsAreDescribed(t *testing.T) {
 	used := map[string]bool{}
 	c, j := widest(t)
 	for _, m := range plan.OwnMounts(c, j) {
-		for _, word := range strings.Split(strings.Fields(mountLine(m))[1], ",") {
+		for _, word := range strings.Split(strings.Fields(formatMount(m))[1], ",") {
 			used[word] = true
 		}
 	}
@@ -97,7 +97,7 @@ func TestWordsOfMountsAreDescribed(t *testing.T) {
 // TestPlanChangesTheLine: what the plan says of a mount is what C reads.
 func TestPlanChangesTheLine(t *testing.T) {
 	m := plan.OwnMount{How: "in", Mount: plan.Tmpfs("/dev/x", "noexec", "size=1k", "ro", "mode=700")}
-	assert.Equal(t, "mount in tmpfs ro,noexec size=1k,mode=700 /dev/x", mountLine(m))
+	assert.Equal(t, "mount in tmpfs ro,noexec size=1k,mode=700 /dev/x", formatMount(m))
 	m = plan.OwnMount{How: "job", Net: true, Mount: plan.Bind("/tmp", "bind")}
-	assert.Equal(t, "mount job,net bind - - /tmp", mountLine(m))
+	assert.Equal(t, "mount job,net bind - - /tmp", formatMount(m))
 }

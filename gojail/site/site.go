@@ -108,7 +108,7 @@ func compile(c *config.Config, accounts Accounts, keys, filters map[string]strin
 	fmt.Fprintf(&b, "until %d\ndefault %s\nnone %s\n", until, c.Default, none)
 	fmt.Fprintf(&b, "deadline %d\nscratch %s\n", c.Deadline.Milliseconds(), c.Scratch)
 	fmt.Fprintf(&b, "summary %s\n", cmp.Or(c.Slurm.Summary, "-"))
-	fmt.Fprintln(&b, sessionLine(&c.Session, accounts))
+	fmt.Fprintln(&b, formatSession(&c.Session, accounts))
 	writeLogin(&b, &c.Login, accounts)
 	for _, name := range c.JailNames() {
 		if err := writeJail(c, &b, c.Jails[name], accounts, keys[name], filters[name]); err != nil {
@@ -123,8 +123,8 @@ func compile(c *config.Config, accounts Accounts, keys, filters map[string]strin
 	return b.String(), nil
 }
 
-// sessionLine returns the line with what gojail-session needs.
-func sessionLine(s *config.Session, accounts Accounts) string {
+// formatSession returns the line that gojail-session reads.
+func formatSession(s *config.Session, accounts Accounts) string {
 	gids, _ := resolveAccounts(s.Exempt, accounts.GID)
 	words := []string{"session", s.WithoutJob, s.Shell, "-"}
 	if len(gids) > 0 {
@@ -142,9 +142,9 @@ func writeJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Ac
 	}
 	fmt.Fprintf(b, "quota %d\nspool %s\n", quota, c.Slurm.Spool)
 	for _, m := range plan.OwnMounts(c, j) {
-		fmt.Fprintln(b, mountLine(m))
+		fmt.Fprintln(b, formatMount(m))
 	}
-	fmt.Fprintf(b, "net %s\n", networkOf(c, j))
+	fmt.Fprintf(b, "net %s\n", findNetwork(c, j))
 	if filter == "" {
 		filter = "-"
 	}
@@ -176,8 +176,8 @@ func writeJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Ac
 	return nil
 }
 
-// networkOf returns the label of the rails for steps that name none.
-func networkOf(c *config.Config, j *config.Jail) string {
+// findNetwork returns the label of the rails for steps that name none.
+func findNetwork(c *config.Config, j *config.Jail) string {
 	switch {
 	case j.Network != "":
 		return j.Network

@@ -17,9 +17,9 @@ type Collected struct {
 	Why     string // why the version was not removed
 }
 
-// Collect removes the versions that no node uses, except the current one and keep others: first those that a rollback
-// makes current, then the newest. survey is called for each version to remove, while nobody else changes the jail.
-// What killed commands left is removed in any case.
+// Collect removes the versions that no node uses, except the current one and keep others: first those to which a
+// rollback would lead, then the newest. It calls survey for each version to remove, under the jail's lock. In any case
+// it removes the work items of killed commands.
 func (j *Jail) Collect(ctx context.Context, keep int, survey func() (*Survey, error)) (list []Collected, err error) {
 	if err := j.withLock(ctx, func() error { return nil }); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (j *Jail) Collect(ctx context.Context, keep int, survey func() (*Survey, er
 	return list, nil
 }
 
-// listSpared returns the versions of the jail, and by name the reason for each that is kept whether it is used or not.
+// listSpared returns the versions of the jail, and by name the reason why a version is kept even if nobody uses it.
 func (j *Jail) listSpared(keep int) (versions []*Version, spared map[string]string, err error) {
 	if versions, err = j.Versions(); err != nil {
 		return nil, nil, err
@@ -59,14 +59,14 @@ func (j *Jail) listSpared(keep int) (versions []*Version, spared map[string]stri
 	for _, v := range slices.Backward(versions) {
 		order = append(order, v.file)
 	}
-	was := func(file string) bool {
+	wasCurrent := func(file string) bool {
 		return slices.ContainsFunc(history, func(s switching) bool { return s.From == file || s.To == file })
 	}
 	for _, v := range slices.Backward(versions) {
 		if v.Current {
 			break
 		}
-		if !was(v.file) {
+		if !wasCurrent(v.file) {
 			spared[v.file] = "it is newer than the current one, and was not in use yet"
 		}
 	}
@@ -80,7 +80,7 @@ func (j *Jail) listSpared(keep int) (versions []*Version, spared map[string]stri
 	return versions, spared, nil
 }
 
-// removeUnused removes a version if no node uses it, or returns the reason for which it is kept.
+// removeUnused removes a version if no node uses it, or returns the reason why it is kept.
 func (j *Jail) removeUnused(ctx context.Context, id string, survey func() (*Survey, error)) (why string, err error) {
 	err = j.Remove(ctx, id, func(v *Version) error {
 		u, err := survey()
@@ -106,8 +106,7 @@ func (j *Jail) removeUnused(ctx context.Context, id string, survey func() (*Surv
 // reasonsMost is the maximum number of reasons that an error names.
 const reasonsMost = 3
 
-// Refuse returns an error if a version is in use, or if it cannot be found out whether it is. The caller holds the
-// jail's lock.
+// Refuse returns an error if a version is in use, or if that cannot be found out. The caller holds the jail's lock.
 func (u *Survey) Refuse(j *Jail, v *Version) error {
 	used, doubts := u.findUses(j, v)
 	if len(used) > 0 {

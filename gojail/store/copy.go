@@ -15,11 +15,11 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// A version that is being copied has a shared lock on its record, flock(2), which the kernel or the NFS server releases
-// with the process or the node of the copy. Who removes the version takes an exclusive one: directories of other nodes,
-// which NFS caches, are not relied upon.
+// A version that is being copied has a shared lock on its record, flock(2), which the kernel or the NFS server
+// releases when the process or the node of the copy ends. A removal takes an exclusive lock. Files in a directory could
+// not serve as marks instead, because NFS clients cache what other nodes do to a directory.
 
-// copiedError reports that a version is being copied.
+// copiedError is the error for a version that is being copied.
 type copiedError struct{ Version string }
 
 func (e *copiedError) Error() string {
@@ -47,7 +47,7 @@ func (j *Jail) BeginCopy(ctx context.Context, id string) (v *Version, end func()
 
 // refuseCopied fails if a version is being copied. The caller holds the jail's lock, so that no copy begins.
 func (j *Jail) refuseCopied(v *Version) error {
-	// NFS: an exclusive lock needs O_RDWR
+	// On NFS, an exclusive lock requires O_RDWR (flock(2)).
 	record, err := lockRecord(j.recordPath(v.Version), os.O_RDWR, filelock.TryFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -60,7 +60,7 @@ func (j *Jail) refuseCopied(v *Version) error {
 	return record.Close()
 }
 
-// lockRecord opens a record and locks it; it does not wait.
+// lockRecord opens a record and locks it without waiting.
 func lockRecord(path string, flags int, lock func(*os.File) error) (*os.File, error) {
 	record, err := os.OpenFile(path, flags|unix.O_NOFOLLOW, 0)
 	if err != nil {

@@ -27,7 +27,7 @@ const nodesDir = ".nodes"
 // to the user to which root is squashed.
 const (
 	leaseSuffix  = ".json"
-	leasePattern = ".new-*" // while a lease is being written
+	leasePattern = ".new-*" // name of a lease while it is written
 	leaseMax     = 1 << 20  // bytes
 	leasesMax    = 100_000
 	listMax      = 10_000 // elements of a list in a lease
@@ -38,12 +38,12 @@ const (
 type Lease struct {
 	Node    string `json:"node"`
 	Cluster string `json:"cluster,omitempty"`
-	// when the node began to make the lease: later uses are missing
+	// time at which the node began to make the lease: later uses are missing
 	Asked time.Time `json:"asked"`
 	Uses  []Use     `json:"uses"` // sorted
-	// by jail: the name in versions/ that the node sees as the current one
+	// name in versions/ of the version that the node sees as the current one, by jail
 	Current map[string]string `json:"current,omitempty"`
-	Unknown []string          `json:"unknown,omitempty"` // uses whose version is unknown, and why
+	Unknown []string          `json:"unknown,omitempty"` // uses of unknown versions, each with the reason
 }
 
 // Use is a use of a version on a node.

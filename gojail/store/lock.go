@@ -78,9 +78,9 @@ func (j *Jail) holdLock(ctx context.Context, do func() error) (orphans []*Work, 
 	return orphans, do()
 }
 
-// refreshAttributes makes an NFS client ask the server for the attributes of the jail's directories. By them it finds
-// out that what it knows of their names is out of date: otherwise a change would act on the current version of up to a
-// minute ago, before a switch of another node.
+// refreshAttributes makes an NFS client ask the server for the attributes of the jail's directories, from which the
+// client sees that its cache of their names is out of date. Otherwise a change could act on a current version of up to
+// a minute ago, before another node switched.
 func (j *Jail) refreshAttributes() error {
 	for _, dir := range []string{j.dir, j.path(versionsDir), j.path(recordsDir), j.path(workDir)} {
 		if _, err := statServer(dir); err != nil && err != unix.ENOENT {
@@ -96,7 +96,7 @@ func statServer(dir string) (st unix.Statx_t, err error) {
 	return st, err
 }
 
-// explainLock adds to an error of filelock who holds the lock, or what to do.
+// explainLock adds to an error of filelock the holder of the lock, or what to do.
 func explainLock(path string, err error) error {
 	switch {
 	case errors.Is(err, filelock.ErrBusy):
@@ -112,8 +112,8 @@ func explainLock(path string, err error) error {
 	return err
 }
 
-// writeHolder writes the description of this process into a file that it has locked. It is for messages only: where the
-// storage is full, a version can still be removed.
+// writeHolder writes the description of this process into a file that it has locked. The description is for messages
+// only, so a full file system is no error: a version can still be removed then.
 func writeHolder(file *os.File) error {
 	text, err := json.Marshal(newHolder())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // Publish adds a finished tree or image file to the versions of the jail. tree and list are paths in the work item, and
-// have been synced to the disk. The version appears atomically, and is not the current one.
+// are already on the disk. The version appears atomically, and is not the current one.
 func (w *Work) Publish(ctx context.Context, tree, list string, r *Record) error {
 	j := w.jail
 	return j.withLock(ctx, func() error {
@@ -37,8 +37,8 @@ func (w *Work) Publish(ctx context.Context, tree, list string, r *Record) error 
 	})
 }
 
-// Remove removes a version that is not current. It fails also while the version is copied. check
-// is called under the jail's lock, and returns an error if the version must be kept.
+// Remove removes a version. It fails if the version is the current one or is being copied. It calls check under the
+// jail's lock; an error of check keeps the version.
 func (j *Jail) Remove(ctx context.Context, id string, check func(*Version) error) error {
 	var trash *Work
 	err := j.withLock(ctx, func() (err error) {

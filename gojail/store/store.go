@@ -135,8 +135,8 @@ func (s *Store) MakeJail(name string) (*Jail, error) {
 	return j, checkDirectory(j.dir)
 }
 
-// makeDirectory creates a directory with mode 0755, whatever the umask is, unless it exists. It never has another mode:
-// a command that is killed leaves nothing that the next one would take for the administrator's wish.
+// makeDirectory creates a directory with mode 0755, whatever the umask is, unless it exists. The directory never has
+// another mode, even if the command is killed: the next one would take that mode for the administrator's choice.
 func makeDirectory(dir string) error {
 	defer unix.Umask(unix.Umask(0))
 	if err := os.Mkdir(dir, 0o755); !errors.Is(err, fs.ErrExist) {

@@ -78,8 +78,8 @@ func (j *Jail) findTarget(id string) (*Version, error) {
 	return all[len(all)-1], nil
 }
 
-// Rollback makes the version current that was current before the last switch. Another rollback goes back one switch
-// further.
+// Rollback makes the version current that was current before the last switch. Another rollback goes back one more
+// switch.
 func (j *Jail) Rollback(ctx context.Context, by string) (moved Moved, err error) {
 	err = j.withLock(ctx, func() error {
 		history, from, err := j.readHistory()
@@ -103,8 +103,9 @@ func (j *Jail) Rollback(ctx context.Context, by string) (moved Moved, err error)
 	return moved, err
 }
 
-// listPrevious returns the versions that were current before current, the latest last. A rollback removes those up to
-// the version that it made current. An entry is ignored if its switch did not happen: the next entry has the same From.
+// listPrevious returns the versions that were current before current, the latest last. A rollback removes versions from
+// this list, up to the one that it made current. An entry whose switch did not happen is ignored: the next entry has
+// the same From.
 func listPrevious(history []switching, current string) (stack []string) {
 	for i, s := range history {
 		next := current

@@ -29,31 +29,32 @@ type Node struct {
 	Down bool // the node does not answer slurmctld
 }
 
-// Cluster is what one Slurm knows: its name and its nodes. Several clusters may share a store, and names of nodes.
+// Cluster is the name of one Slurm, and the nodes that it knows. Several clusters may share a store, and names of
+// nodes.
 type Cluster struct {
 	Name  string
 	Nodes []Node
 }
 
-// Survey is what the nodes' leases say about the uses of versions.
+// Survey is the answer of all leases to the question which versions are in use.
 type Survey struct {
-	cluster string   // that was asked for its nodes, or ""
-	leases  []*Lease // without those of nodes that are gone
-	gone    []*Lease // expired, and the node is off, down or unknown to Slurm
-	doubts  []string // reasons for which any version may be in use
+	cluster string   // name of the cluster whose nodes are known, or ""
+	leases  []*Lease // all but those of nodes that are gone
+	gone    []*Lease // expired leases of nodes that are off, down or unknown to Slurm
+	doubts  []string // reasons why any version may be in use
 	margin  time.Duration
 	checked time.Time
 }
 
-// Survey reads the leases of all nodes. The nodes of a cluster must have a lease. Leases of other clusters, and of this
-// one under an earlier name, are those of nodes that Slurm does not know.
+// Survey reads the leases of all nodes. Each node of the cluster must have a lease. Leases of other clusters, and of
+// this one under an earlier name, count as those of nodes that Slurm does not know.
 func (s *Store) Survey(c Cluster, expiry time.Duration) (*Survey, error) {
 	leases, damaged, err := s.Leases()
 	if err != nil {
 		return nil, err
 	}
 	u := &Survey{cluster: c.Name, checked: time.Now(), doubts: damaged}
-	if u.margin, err = s.clockMargin(); err != nil {
+	if u.margin, err = s.measureClockMargin(); err != nil {
 		return nil, err
 	}
 	states := map[string]Node{}
@@ -93,8 +94,8 @@ func (s *Store) Survey(c Cluster, expiry time.Duration) (*Survey, error) {
 	return u, nil
 }
 
-// clockMargin returns how much the times in leases and on the storage may differ from those of this machine.
-func (s *Store) clockMargin() (time.Duration, error) {
+// measureClockMargin returns how much the times in leases and on the storage may differ from those of this machine.
+func (s *Store) measureClockMargin() (time.Duration, error) {
 	dir, err := unix.Open(s.dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0, fmt.Errorf("cannot open the store: %w", err)
@@ -102,12 +103,12 @@ func (s *Store) clockMargin() (time.Duration, error) {
 	defer unix.Close(dir)
 	m, err := storage.MountOf(dir)
 	if err == nil && m != nil && slices.Contains([]string{"ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs"}, m.Type) {
-		return clockResolution, nil // on this node alone: one clock
+		return clockResolution, nil // only this node mounts it, so there is one clock
 	}
 	return clockMargin, nil
 }
 
-// nameNode returns the name of a lease's node, with its cluster if that is another one than the one that was asked.
+// nameNode returns the name of a lease's node, with its cluster if that is not the survey's.
 func (u *Survey) nameNode(l *Lease) string {
 	if u.cluster == "" || l.Cluster == "" || l.Cluster == u.cluster {
 		return l.Node
@@ -120,7 +121,7 @@ func (u *Survey) Users(v *Version) []string {
 	return u.listUsers(v, func(*Lease) string { return "" })
 }
 
-// DatedUsers is Users with the time of each node's lease: jobs that began since are not in it.
+// DatedUsers returns the same texts as Users, with the time of each node's lease: later jobs are missing in it.
 func (u *Survey) DatedUsers(v *Version) []string {
 	return u.listUsers(v, func(l *Lease) string { return ", as of " + l.Asked.Local().Format(time.DateTime) })
 }
@@ -170,8 +171,8 @@ func (l *Lease) listUses(v *Version) (words []string) {
 	return words
 }
 
-// findUses returns the nodes that use a version that is not current; if there are none, the reasons for which it may be
-// in use nevertheless. The caller holds the jail's lock, so that the version does not become current.
+// findUses returns the nodes that use a version that is not current. If there are none, it returns the reasons why the
+// version may still be in use. The caller holds the jail's lock, so that the version does not become current.
 //
 // A node cannot begin to use the version if its lease is newer than the last switch and does not have the version as
 // the current one. A node with an older lease may have begun to use it after the lease was made.

@@ -29,9 +29,9 @@ const Current = currentLink
 type Record struct {
 	Version  string           `json:"version"`
 	Format   string           `json:"format"`
-	Source   string           `json:"source"`             // as given to the build
-	Digest   string           `json:"digest,omitempty"`   // of the image's manifest, or of the archive
-	Platform string           `json:"platform,omitempty"` // of an image
+	Source   string           `json:"source"`             // the argument of the build
+	Digest   string           `json:"digest,omitempty"`   // digest of the image's manifest, or of the archive
+	Platform string           `json:"platform,omitempty"` // platform of an image
 	Base     string           `json:"base,omitempty"`     // the version of which it is an edited copy
 	Built    time.Time        `json:"built"`
 	By       string           `json:"by"`
@@ -39,16 +39,16 @@ type Record struct {
 	Entries  int64            `json:"entries"`
 	Bytes    int64            `json:"bytes"`            // size of all files
 	Stored   int64            `json:"stored"`           // size of an image file, or Bytes
-	ImageSum string           `json:"sha256,omitempty"` // of an image file
+	ImageSum string           `json:"sha256,omitempty"` // digest of an image file
 	LeftOut  map[string]int64 `json:"left_out,omitempty"`
-	Targets  []string         `json:"mount_targets,omitempty"` // that the build created
+	Targets  []string         `json:"mount_targets,omitempty"` // mount targets that the build created
 }
 
 // Version is a version of a jail.
 type Version struct {
 	Record
 	Current bool
-	Err     error // the record is missing or damaged; only Version and Format are known
+	Err     error // set if the record is missing or damaged; then only Version and Format are known
 	file    string
 }
 
@@ -153,8 +153,9 @@ func (j *Jail) Version(id string) (*Version, error) {
 const idTime = "20060102-150405"
 
 // NewID returns the name of a new version that is built from the source with a digest. Names sort in the order of the
-// builds: one in the same second as the newest version, or before it by a clock that is behind, gets the next second.
-// The caller has the work item of a build, so that nobody else publishes a version.
+// builds. If the time is not later than that of the newest version, because of a build in the same second or of a clock
+// that is behind, NewID takes the next second. The caller has the work item of a build, so that nobody else publishes a
+// version.
 func (j *Jail) NewID(now time.Time, digest string) (string, error) {
 	versions, err := j.Versions()
 	if err != nil {

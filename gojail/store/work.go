@@ -35,7 +35,7 @@ type Work struct {
 	lock *os.File
 }
 
-// busyError reports that another process builds a version of the jail.
+// busyError is the error for a jail of which another process builds a version.
 type busyError struct {
 	Jail   string
 	Holder holder
@@ -45,7 +45,8 @@ func (e *busyError) Error() string {
 	return fmt.Sprintf("jail %s is being built by %s; wait for it with --wait", e.Jail, e.Holder)
 }
 
-// StartBuild creates the work item of a build. If another build runs, it waits for its end, or returns a busyError.
+// StartBuild creates the work item of a build. If another build is running, it waits for the end of that, or returns a
+// busyError.
 func (j *Jail) StartBuild(ctx context.Context, wait bool) (work *Work, err error) {
 	for {
 		err = j.withLock(ctx, func() error {
@@ -89,7 +90,7 @@ func (j *Jail) newWork(kind string) (*Work, error) {
 }
 
 // findBusy returns a busyError with the holder if a process has a work item of a kind. The caller holds the jail's lock
-// and has claimed the orphans, which are trash.
+// and has claimed the orphans, which then have the kind trash.
 func (j *Jail) findBusy(kind string) error {
 	items, err := j.workItems(kind)
 	if err != nil {
@@ -115,9 +116,8 @@ func (j *Jail) workItems(kind string) (list []string, err error) {
 	return list, nil
 }
 
-// claimOrphans locks the work items whose process has ended, and renames them to trash. It removes records without a
-// version.
-// The caller holds the jail's lock.
+// claimOrphans locks the work items whose process has ended, and renames them to trash. It also removes records without
+// a version. The caller holds the jail's lock.
 func (j *Jail) claimOrphans() (orphans []*Work, err error) {
 	items, err := j.workItems("")
 	if err != nil {
