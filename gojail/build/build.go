@@ -22,13 +22,13 @@ import (
 	"github.com/gojail/gojail/internal/version"
 )
 
-// Request describes a version to build.
+// Request describes a version to be built.
 type Request struct {
-	Source  string // as in gojail jail build --from
+	Source  string // argument of gojail jail build --from
 	Image   source.Options
 	Policy  unpack.Policy
-	Limits  unpack.Limits // those that are 0 follow from the source
-	Format  string        // of package store
+	Limits  unpack.Limits // a limit of 0 is derived from the source
+	Format  string        // a format of package store
 	By      string
 	Wait    bool     // wait for the end of another build of the jail
 	Self    []string // the command of unpack.Tree
@@ -39,7 +39,7 @@ type Request struct {
 // Progress is the progress of a build.
 type Progress struct {
 	Stage  string // the current step
-	Layer  int    // from 1
+	Layer  int    // number of the current layer, from 1
 	Layers int
 	Bytes  int64 // bytes read of all layers
 	Total  int64 // 0: unknown
@@ -55,13 +55,13 @@ type builder struct {
 	progress Progress
 	cancel   func() // ends all transfers
 
-	bounded bool         // the layers may have as many bytes as expansionReader says
+	bounded bool         // whether expansionReader limits the bytes of the layers
 	stored  atomic.Int64 // bytes read of all layers, as they are stored
 	plain   int64        // bytes of all layers, decompressed
 }
 
-// Build builds a version of a jail and returns its record. The version does not become the current one. A record with
-// an error means that the version is built, but that its work item is left.
+// Build builds a version of a jail and returns its record. The version does not become the current one. If Build
+// returns both a record and an error, the version is built, but its work item could not be removed.
 func Build(ctx context.Context, jail *store.Jail, r Request) (*store.Record, error) {
 	parsed, err := source.ParseSource(r.Source)
 	if err != nil {
@@ -177,13 +177,13 @@ func (b *builder) unpackLayer(ctx context.Context, fetch *fetcher, n int, layere
 	return digest, result, err
 }
 
-// confine is what source.Layer.Read calls for xz.
+// confine confines a decompressor that is another program, for source.Layer.Read.
 func (b *builder) confine(ctx context.Context, program string, args ...string) (*exec.Cmd, error) {
 	return unpack.Confine(ctx, b.Self, program, args...)
 }
 
-// streamMax returns the maximum size of a tar stream within limits: the files, and headers and padding of each entry,
-// which long names and attributes make larger than 512 bytes.
+// streamMax returns the maximum size of a tar stream within limits: the files, and the header and padding of each
+// entry. Long names and attributes make a header larger than 512 bytes.
 func streamMax(l unpack.Limits) int64 { return l.Bytes + l.Entries*8<<10 }
 
 // countingReader reports each read as progress.

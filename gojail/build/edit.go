@@ -10,7 +10,8 @@ import (
 )
 
 // Edit copies the current version of a jail, calls change with the copy, publishes it as a new version, and returns its
-// record. If change fails, the copy is removed. The format is that of the current version. Source is only recorded.
+// record. If change fails, the copy is removed. The format is that of the current version. The record names r.Source,
+// which is not opened.
 func Edit(ctx context.Context, jail *store.Jail, r Request,
 	change func(ctx context.Context, root string) error) (*store.Record, error) {
 	base, err := jail.Version(store.Current)
@@ -19,7 +20,7 @@ func Edit(ctx context.Context, jail *store.Jail, r Request,
 	}
 	r.Format = base.Format
 	return withWork(ctx, jail, &r, func(ctx context.Context, b *builder) (*store.Record, error) {
-		// Again, under the jail's lock: somebody may have switched while this waited, or on another node just before.
+		// Again, under the lock: somebody may have switched during the wait, or on another node just before it.
 		base, end, err := jail.BeginCopy(ctx, store.Current)
 		if err != nil {
 			return nil, err
@@ -46,7 +47,7 @@ func Edit(ctx context.Context, jail *store.Jail, r Request,
 }
 
 // copyVersion copies or unpacks a version to a directory. If the file system supports reflinks, a copy shares its
-// blocks; before Linux 5.18 it does not, because cp reads the version by a mount of its own.
+// blocks with the version. Before Linux 5.18 it does not, because cp reads the version through a mount of its own.
 func copyVersion(ctx context.Context, from, format, to string) error {
 	args := map[string][]string{
 		store.FormatDir: {"cp", "--archive", "--reflink=auto", "--one-file-system", "--no-target-directory", ".",

@@ -10,7 +10,7 @@ import (
 	"github.com/gojail/gojail/gojail/unpack"
 )
 
-// Limits of a source by its size as it is stored, so that a small one makes no large work. A tree of programs is
+// Limits of a source, by its size as it is stored, so that a small source cannot cause much work. A tree of programs is
 // compressed to a tenth, and has a file for each 300 bytes of its archive.
 const (
 	bytesFree    = 4 << 30
@@ -33,7 +33,8 @@ func (b *builder) setLimits(layers []*source.Layer) {
 	}
 }
 
-// measureLayers returns the size of the layers as they are stored, or -1 if that is unknown. The source says the sizes.
+// measureLayers returns the size of the layers as they are stored, or -1 if it is unknown. The source states these
+// sizes.
 func measureLayers(layers []*source.Layer) (size int64) {
 	for _, l := range layers {
 		if l.Size <= 0 {
@@ -47,7 +48,7 @@ func measureLayers(layers []*source.Layer) (size int64) {
 var errExpands = errors.New(
 	"the layers are more than 100 times as large as their archive; if the source is trusted, write --max-size")
 
-// expansionReader fails where the layers have become too large for what has been read of the source.
+// expansionReader fails when the layers have become too large for the bytes that were read of the source.
 type expansionReader struct {
 	io.Reader
 	b *builder

@@ -38,8 +38,8 @@ func writeList(ctx context.Context, tree unpack.Tree, path string) error {
 	return nil
 }
 
-// Verify calls report for each difference between a version and its list from when it was built. An image file is
-// compared as a whole.
+// Verify calls report for each difference between a version and its list, which was written when it was built. An image
+// file is compared as a whole.
 func Verify(ctx context.Context, jail *store.Jail, v *store.Version, self []string,
 	report func(unpack.Difference)) error {
 	if v.Err != nil {

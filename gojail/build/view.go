@@ -34,8 +34,8 @@ func openView(dir string) (*os.File, error) {
 	return view, nil
 }
 
-// checkImage fails if a tree is what an archive of an image has in it: with tar:FILE in place of oci-archive:FILE, say,
-// jobs would find blobs in place of programs.
+// checkImage fails if a tree has the content of an image's archive. With tar:FILE instead of oci-archive:FILE, for
+// example, jobs would find blobs instead of programs.
 func checkImage(tree string) error {
 	has := func(name string) bool {
 		_, err := os.Lstat(filepath.Join(tree, name))

@@ -2,7 +2,7 @@
 
 // Package imagefile mounts an image file, squashfs or EROFS, that is the root of a jail.
 //
-// The kernel's parsers are not made for hostile input, so an image is mounted only if nobody but root can have written
+// The kernel's parsers are not made for hostile input. So an image is mounted only if nobody but root can have written
 // it (package trusted), and if the file is as long as its superblock says. A mount is read-only, and the kernel
 // unmounts it when the last descriptor, mount namespace and process that uses it is gone: nothing has to be undone. It
 // requires Linux 5.8 (LOOP_CONFIGURE); on 6.12 and later EROFS needs no loop device.
@@ -68,8 +68,8 @@ func refuseBelow(dir *unix.Stat_t, writable map[string]unix.Stat_t) error {
 // statTime is the timeout for the storage of another jail.
 const statTime = time.Second
 
-// statInTime returns the status of a file, if its storage answers. A directory whose storage does not answer
-// is not on the way to an image that was just opened: the jail of the image must not wait for it.
+// statInTime returns the status of a file, if its storage answers. If it does not, the directory is not on the way to
+// the image, which was just opened, and the jail of the image must not wait for it.
 func statInTime(path string) (st unix.Stat_t, known bool) {
 	found, inTime := deadline.CallFor(statTime, func() *unix.Stat_t {
 		var st unix.Stat_t

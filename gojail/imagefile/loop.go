@@ -72,7 +72,8 @@ func openLoop(number int) (*loopDevice, error) {
 	return &loopDevice{file, st.Rdev}, nil
 }
 
-// attachFile attaches a file, with direct I/O where the file system can: the image is cached once then.
+// attachFile attaches a file, with direct I/O if the file system supports it: otherwise the image would be cached
+// twice.
 func (l *loopDevice) attachFile(file *os.File, path string, number int) error {
 	config := unix.LoopConfig{Fd: uint32(file.Fd())}
 	copy(config.Info.File_name[:len(config.Info.File_name)-1], path)
@@ -95,7 +96,8 @@ func (l *loopDevice) attachFile(file *os.File, path string, number int) error {
 	return nil
 }
 
-// checkMount fails if a mount is not of this device: the kernel looks the source up by its name.
+// checkMount fails if a mount is not of this device. It can be another one, because the kernel looks the source up by
+// its name.
 func (l *loopDevice) checkMount(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

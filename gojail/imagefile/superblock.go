@@ -28,14 +28,14 @@ const (
 	erofs48Bit    = 0x80 // feature_incompat: the number of blocks has 48 bits
 )
 
-// sectorSize is the unit of a loop device, which does not show what lies behind the last whole one.
+// sectorSize is the unit of a loop device, which does not show any bytes after the last whole sector of a file.
 const sectorSize = 512
 
-// errForeign reports a file that is not an image.
+// errForeign is the error for a file that is not an image.
 var errForeign = errors.New("is not a directory, nor an image (squashfs 4.0 or EROFS)")
 
-// readKind returns the kind of the image in a file of that size, by its superblock. It fails where the file
-// is shorter than the superblock says, so that the kernel never reads a damaged copy.
+// readKind returns the kind of the image in a file of the given size, by its superblock. It fails if the file is
+// shorter than the superblock says, so that the kernel never reads a damaged copy.
 func readKind(file io.ReaderAt, size int64) (kind, error) {
 	head := make([]byte, erofsOffset+erofsSize)
 	n, err := file.ReadAt(head, 0)

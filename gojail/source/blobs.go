@@ -19,7 +19,7 @@ import (
 // documentMax is the limit of a manifest, an index or a configuration.
 const documentMax = 4 << 20
 
-// blobs are the files of a layout or an archive.
+// blobs are the named files of a layout or an archive.
 type blobs interface {
 	openBlob(name string) (io.ReadCloser, error)
 	io.Closer
@@ -42,7 +42,7 @@ func readDocument(b blobs, name string) ([]byte, error) {
 	return text, nil
 }
 
-// hasDocument reports whether there is a file.
+// hasDocument reports whether a file exists.
 func hasDocument(b blobs, name string) bool {
 	file, err := b.openBlob(name)
 	if err == nil {
@@ -51,7 +51,7 @@ func hasDocument(b blobs, name string) bool {
 	return err == nil
 }
 
-// dirBlobs are files below a directory; its symbolic links do not lead out of it.
+// dirBlobs are files below a directory. Symbolic links in it cannot lead out of it.
 type dirBlobs struct{ root *os.Root }
 
 func openDirBlobs(dir string) (blobs, error) {
@@ -155,7 +155,7 @@ func (t *tarBlobs) Close() error { return t.file.Close() }
 
 func (t *tarBlobs) openBlob(name string) (io.ReadCloser, error) {
 	name = path.Clean("/" + name)
-	for range 3 { // docker of old made links to links
+	for range 3 { // old versions of docker made links to links
 		m, ok := t.members[name]
 		if !ok {
 			return nil, errors.New("the archive does not contain it")

@@ -30,22 +30,22 @@ func (b *bzip2Reader) Read(p []byte) (int, error) {
 }
 
 // bzip2Input are the bytes that compress/bzip2 reads, one by one: it reads none that it does not need. After the end of
-// a stream it needs the first two bytes of the next one, and does not tell. So this finds the end by itself: a number
-// of 48 bits, a checksum of 32 bits, and at most seven bits up to the next byte. Compressed data could have that number
-// by chance, so that only NUL bytes up to the end of the input are withheld, and for the rest nothing but the text of
-// an error depends on it.
+// a stream it needs the first two bytes of the next one, and does not report that an end was there. So bzip2Input finds
+// the end itself: a number of 48 bits, a checksum of 32 bits, and at most seven bits up to the next byte. Compressed
+// data could have that number by chance. Therefore only NUL bytes up to the end of the input are withheld; for other
+// bytes, nothing but the text of an error depends on it.
 type bzip2Input struct {
 	input     *bufio.Reader
 	high, low uint64 // the last bytes that were read
-	sinceEnd  int    // how many bytes were read since an end; 0: it is here
-	begun     bool   // there was an end
+	sinceEnd  int    // bytes that were read since an end; 0: the end is here
+	begun     bool   // whether an end was found
 	withheld  int    // NUL bytes that turned out to be data
 }
 
 // bzip2End is the number at the end of a stream.
 const bzip2End, bits48 = 0x177245385090, 1<<48 - 1
 
-// afterEnd reports whether the decoder failed at what follows the end of a stream.
+// afterEnd reports whether the decoder failed at bytes that follow the end of a stream.
 func (b *bzip2Input) afterEnd() bool { return b.begun && (b.sinceEnd == 1 || b.sinceEnd == 2) }
 
 // Read is never called: bzip2 prefers ReadByte.

@@ -34,10 +34,11 @@ func findCompression(head []byte) string {
 	return ""
 }
 
-// confiner returns a command that runs a program as a filter which can do nothing else, whatever its input makes it do.
+// confiner returns a command that runs a program as a filter and that can do nothing else, whatever its input makes it
+// do.
 type confiner func(ctx context.Context, program string, args ...string) (*exec.Cmd, error)
 
-// decompress returns the decompressed stream. Its memory is bounded whatever the stream says.
+// decompress returns the decompressed stream. Its memory is bounded, whatever the stream says.
 //
 // A stream of each compression may consist of several members, of which some may be empty. After the last one, NUL
 // bytes are padding, and anything else is an error.
@@ -63,7 +64,7 @@ func decompress(ctx context.Context, r io.Reader, confine confiner) (io.ReadClos
 	return d, d.explain(err)
 }
 
-// inputReader remembers why the stored form of a layer ended.
+// inputReader remembers the error with which the stored form of a layer ended.
 type inputReader struct {
 	r   io.Reader
 	err error
@@ -89,7 +90,8 @@ func (d *decoder) Read(p []byte) (int, error) {
 	return n, d.explain(err)
 }
 
-// explain returns an error for people. An error of the input is not one of the compression.
+// explain returns an error for people. It returns an error of the input as it is, because the compression did not cause
+// it.
 func (d *decoder) explain(err error) error {
 	var explained *explainedError
 	switch {
@@ -106,13 +108,13 @@ func (d *decoder) explain(err error) error {
 	return fmt.Errorf("cannot decompress it with %s: %w", d.kind, err)
 }
 
-// explainedError is an error that needs no explanation.
+// explainedError is an error that needs no further explanation.
 type explainedError struct{ error }
 
-// errTrailing means that data other than NUL bytes follow the end of a compressed stream.
+// errTrailing means that bytes other than NUL follow the end of a compressed stream.
 var errTrailing = errors.New("trailing data")
 
-// errCut means that a stream ends before its end.
+// errCut means that the input ends within a stream.
 var errCut = errors.New("unexpected EOF")
 
 // checkTail returns nil if another member of a stream begins, io.EOF at the end of the stream, and errTrailing if

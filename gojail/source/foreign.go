@@ -9,10 +9,10 @@ import (
 	"github.com/gojail/gojail/internal/tarblock"
 )
 
-// foreignMax is how much of a stream is looked at.
+// foreignMax is the number of bytes of a stream by which its kind is determined.
 const foreignMax = 4 << 10
 
-// foreign are kinds of files that are taken for archives, and what to do with them.
+// foreign are kinds of files that people take for archives, with advice.
 var foreign = []struct{ magic, what, advice string }{
 	{"\x04\x22\x4d\x18", "compressed with lz4", decompressFirst},
 	{"LZIP", "compressed with lzip", decompressFirst},
@@ -39,8 +39,7 @@ const (
 	mountIt         = "name it as root of the jail in gojail.toml, or unpack it and name the directory as dir:DIR"
 )
 
-// checkForeign fails if a stream is no archive but a file of another kind. What it does not know, it leaves to the
-// unpacker.
+// checkForeign fails if a stream is not an archive but a file of another kind. It leaves unknown kinds to the unpacker.
 func checkForeign(head []byte) error {
 	if tarblock.IsHeader(head) {
 		return nil

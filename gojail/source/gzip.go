@@ -9,7 +9,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// gzipMembers are the members of a gzip stream. The decoder itself would read NUL bytes after the last one as a header.
+// gzipMembers are the members of a gzip stream. The decoder itself would read NUL bytes after the last member as a
+// header.
 type gzipMembers struct {
 	*gzip.Reader
 	input *bufio.Reader
@@ -37,7 +38,7 @@ func (g *gzipMembers) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		if err := g.Reset(g.input); err != nil {
-			return 0, asCut(err)
+			return 0, convertEOF(err)
 		}
 		g.Multistream(false)
 	}

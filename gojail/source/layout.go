@@ -20,7 +20,7 @@ import (
 // tagAnnotation names an image of a layout, annotations.md of the OCI image specification.
 const tagAnnotation = "org.opencontainers.image.ref.name"
 
-// indexDepth is the most indexes on the way to an image.
+// indexDepth is the limit of nested indexes on the way to an image.
 const indexDepth = 4
 
 func (s Source) openLayout(_ context.Context, options Options) (*Image, error) {
@@ -80,7 +80,7 @@ func readLayout(b blobs, tag, platform string) (*Image, error) {
 	return findImage(b, candidates, wanted)
 }
 
-// checkTag fails if several images have a tag. An image may be listed twice.
+// checkTag fails if several images have a tag. One image that is listed twice counts once.
 func checkTag(candidates []v1.Descriptor, tag string) error {
 	if tag == "" {
 		return nil
@@ -147,7 +147,7 @@ func parsePlatform(text string) (v1.Platform, error) {
 	return *p, nil
 }
 
-// chooseManifest returns the only image of a list, or the only one for the platform.
+// chooseManifest returns the only image of a list, or the first one for the platform, as registries do.
 func chooseManifest(list []v1.Descriptor, wanted v1.Platform) (v1.Descriptor, error) {
 	if len(list) > 0 && !slices.ContainsFunc(list, func(d v1.Descriptor) bool { return d.Digest != list[0].Digest }) {
 		return list[0], nil
@@ -173,7 +173,7 @@ func chooseManifest(list []v1.Descriptor, wanted v1.Platform) (v1.Descriptor, er
 		return v1.Descriptor{}, fmt.Errorf("there are %d images for %s; choose one by its tag: %s", len(found), wanted,
 			tags)
 	case len(found) > 1:
-		return found[0], nil // as registries do: the first one
+		return found[0], nil
 	case tags != "":
 		return v1.Descriptor{}, fmt.Errorf("there are %d images; choose one by its tag: %s", len(list), tags)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// checkManifest reports whether a document is an index. Its content decides: some programs give no type, or another
-// one. A document that is both could be one for the program that signed it, and the other here.
+// checkManifest reports whether a document is an index. The content decides, because some programs write no type or a
+// wrong one. A document that is both is refused: it could be one for the program that signed it, and the other here.
 func checkManifest(text []byte) (isIndex bool, err error) {
 	var parts struct{ Manifests, Config, Layers, FSLayers json.RawMessage }
 	if err := json.Unmarshal(text, &parts); err != nil {
@@ -55,7 +55,7 @@ func readImage(b blobs, digest v1.Hash, text []byte, wanted v1.Platform) (*Image
 	})
 }
 
-// newManifestImage returns the image of a manifest with its layers, as locate returns them.
+// newManifestImage returns the image of a manifest with its layers. locate returns a layer by its descriptor.
 func newManifestImage(digest v1.Hash, manifest *v1.Manifest, config []byte, wanted v1.Platform,
 	locate func(v1.Descriptor) (*Layer, error),
 ) (*Image, error) {
@@ -64,7 +64,7 @@ func newManifestImage(digest v1.Hash, manifest *v1.Manifest, config []byte, want
 		return nil, err
 	}
 	for n, d := range manifest.Layers {
-		if d.Size < 0 { // -1 would be "unknown" to the library, which then reads what a registry sends without limit
+		if d.Size < 0 { // -1 is "unknown" to the library, which would then read without limit
 			return nil, fmt.Errorf("layer %d: the manifest says that it has %d bytes", n+1, d.Size)
 		}
 		layer, err := locate(d)
@@ -77,8 +77,8 @@ func newManifestImage(digest v1.Hash, manifest *v1.Manifest, config []byte, want
 	return image, nil
 }
 
-// newImage returns an image without its layers, and the DiffIDs of them by its configuration, which must be as many as
-// the layers of the document that lists these.
+// newImage returns an image without its layers, and the DiffIDs of the layers from its configuration. Their number must
+// be that of the layers in the document that lists them.
 func newImage(digest v1.Hash, text []byte, wanted v1.Platform, document string, layers int) (*Image, []v1.Hash, error) {
 	image := &Image{Digest: digest.String(), Layered: true}
 	var config v1.ConfigFile
@@ -109,8 +109,8 @@ func checkLayers(manifest *v1.Manifest) error {
 	return nil
 }
 
-// checkLayer refuses layers that cannot be unpacked. It ignores the compression in a type: the first bytes of the layer
-// decide.
+// checkLayer refuses a layer that cannot be unpacked. It ignores the compression in the type: the first bytes of the
+// layer decide.
 func checkLayer(kind types.MediaType) error {
 	switch {
 	case !kind.IsDistributable():

@@ -31,7 +31,7 @@ func (s Source) openTar(context.Context, Options) (*Image, error) {
 }
 
 // openDir reads a directory by GNU tar, which keeps sparse files, hard links and attributes, and follows no symbolic
-// link. Mounts in the directory are left out.
+// link. It leaves out mounts in the directory.
 func (s Source) openDir(context.Context, Options) (*Image, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(s.rest, &st); err != nil {

@@ -20,16 +20,16 @@ type processReader struct {
 	what   string
 	stderr *output.Head
 	ended  bool
-	err    error // of the last read
+	err    error // error of the last read
 }
 
-// startReader starts a program and returns its output; what is its purpose in errors: "cannot read the directory: tar:
-// ...".
+// startReader starts a program and returns its output. what is the purpose of the program, for errors: "cannot read the
+// directory: tar: ...".
 func startReader(cmd *exec.Cmd, what string) (io.ReadCloser, error) {
 	p := &processReader{cmd: cmd, what: what, stderr: &output.Head{Most: 2 << 10}}
 	cmd.Stderr, cmd.WaitDelay = p.stderr, endPatience
-	if cmd.SysProcAttr == nil { // a confined program has nothing to clean up
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // mmdebstrap then removes its tree
+	if cmd.SysProcAttr == nil { // not confined: it may have files to clean up
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // on SIGTERM, mmdebstrap removes its tree
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	}
 	pipe, err := cmd.StdoutPipe()
@@ -58,7 +58,7 @@ func (p *processReader) Read(buffer []byte) (int, error) {
 	return n, err
 }
 
-// endPatience is the time in which a program may clean up after SIGTERM.
+// endPatience is the time that a program has to clean up after SIGTERM.
 const endPatience = 10 * time.Second
 
 // Close ends the program if it is still running.

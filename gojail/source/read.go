@@ -17,9 +17,9 @@ import (
 // errTooLarge means that a decompressed layer has more bytes than the caller allows.
 var errTooLarge = errors.New("the decompressed layer is too large; if the source is trusted, raise --max-size")
 
-// Read decompresses a layer from its stored form, and calls use with the tar stream. At its end the stream is an error
-// if it is not what the manifest and the configuration say. Confine starts a decompressor that is another program. It
-// returns the digest of the stored form.
+// Read decompresses a layer from its stored form, calls use with the tar stream, and returns the digest of the stored
+// form. The tar stream ends with an error if it is not the one that the manifest and the configuration name. confine
+// starts a decompressor that is another program.
 func (l *Layer) Read(ctx context.Context, stored io.Reader, bytesMax int64, confine confiner,
 	use func(io.Reader) error) (digest string, err error) {
 	outer := newSum(stored, l.Digest)
@@ -33,7 +33,7 @@ func (l *Layer) Read(ctx context.Context, stored io.Reader, bytesMax int64, conf
 		if inner.count > bytesMax {
 			return errTooLarge
 		}
-		if _, err := io.Copy(io.Discard, outer); err != nil { // what follows the compressed data
+		if _, err := io.Copy(io.Discard, outer); err != nil { // bytes after the compressed data count for the digest
 			return err
 		}
 		if l.Size != 0 && outer.count != l.Size {
@@ -64,8 +64,8 @@ type summingReader struct {
 	count     int64
 }
 
-// newSum returns a reader that computes a digest to be compared with another one: SHA-512 if that is one, and SHA-256
-// otherwise.
+// newSum returns a reader that computes a digest to be compared with another one: by SHA-512 if the other one is,
+// otherwise by SHA-256.
 func newSum(r io.Reader, other string) *summingReader {
 	if strings.HasPrefix(other, "sha512:") {
 		return &summingReader{r: r, algorithm: "sha512:", sum: sha512.New()}

@@ -49,7 +49,7 @@ func (s Source) openRegistry(ctx context.Context, options Options) (*Image, erro
 	return image, nil
 }
 
-// fetchImage reads the manifest and the configuration of an image, of which the library verifies the digests.
+// fetchImage reads the manifest and the configuration of an image. The library verifies their digests.
 func fetchImage(reference name.Reference, wanted v1.Platform, options ...remote.Option) (*Image, error) {
 	found, err := remote.Image(reference, options...)
 	if err != nil {
@@ -66,7 +66,7 @@ func fetchImage(reference name.Reference, wanted v1.Platform, options ...remote.
 	if err := checkLayers(manifest); err != nil {
 		return nil, err
 	}
-	if size := manifest.Config.Size; size < 0 || size > documentMax { // the library reads as much into memory
+	if size := manifest.Config.Size; size < 0 || size > documentMax { // the library reads so many bytes into memory
 		return nil, fmt.Errorf("the manifest says that the configuration has %d bytes; the limit is %d", size,
 			documentMax)
 	}
@@ -106,13 +106,13 @@ func newTransport(options Options) (http.RoundTripper, error) {
 type secureTransport struct {
 	http.RoundTripper
 	insecure bool
-	named    bool // an authority was given: TLS is meant, also on loopback
+	named    bool // whether an authority is configured: then TLS is required on loopback, too
 }
 
 var errInsecure = errors.New("the registry does not offer TLS; if the network is trusted, give --insecure")
 
-// redirectsMax is the limit of redirects of one request. Package http has the same one for clients that do not check
-// redirects themselves, as the library's do.
+// redirectsMax is the limit of redirects of one request. Package http has the same limit for clients without a check of
+// their own; the library's clients have one.
 const redirectsMax = 10
 
 // countRedirects returns the number of redirects that led to a request.

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Kinds of sources: what SOURCE begins with.
+// Kinds of sources: the beginning of SOURCE.
 const (
 	kindOCI           = "oci:"
 	kindOCIArchive    = "oci-archive:"
@@ -70,14 +70,14 @@ type Options struct {
 
 // Image is an open source.
 type Image struct {
-	Digest   string // of the manifest; "": the source has none
+	Digest   string // digest of the manifest; "": the source has none
 	Platform string // "": unknown
 	Layers   []*Layer
-	Layered  bool // layers remove files of those below them
+	Layered  bool // whether a layer may remove files of the layers below it
 	close    func() error
 }
 
-// Close releases what the image was read from.
+// Close closes the files and connections of the source.
 func (i *Image) Close() error {
 	if i.close == nil {
 		return nil
@@ -87,10 +87,10 @@ func (i *Image) Close() error {
 
 // Layer is one tar stream of an image.
 type Layer struct {
-	Digest string // of the stream as stored; "": unknown before it was read
-	diffID string // of the decompressed stream; "": unknown
-	Size   int64  // as stored; 0: unknown
-	Remote bool   // it comes over the network
+	Digest string // digest of the stored form; "": unknown until it is read
+	diffID string // digest of the decompressed stream; "": unknown
+	Size   int64  // size of the stored form; 0: unknown
+	Remote bool   // whether it comes over the network
 	Open   func(context.Context) (io.ReadCloser, error)
 }
 

@@ -16,14 +16,14 @@ import (
 
 const (
 	xzMagic = "\xfd7zXZ\x00"
-	// xzMemory is the limit of xz in MiB. A stream says how large its dictionary is, up to 4 GiB; xz -9 makes one of 64
+	// xzMemory is the limit of xz in MiB. A stream names the size of its dictionary, up to 4 GiB; xz -9 makes one of 64
 	// MiB.
 	xzMemory = 256
 	// xzFooter is the size of the footer of a stream: a checksum, the size of the index, flags, and "YZ".
 	xzFooter = 12
 )
 
-// xzReader is the output of xz, which is written in C, unlike all other decompressors.
+// xzReader is the output of xz. Unlike all other decompressors here, it is a program in C, and so it is confined.
 type xzReader struct {
 	io.ReadCloser
 	input *xzInput
@@ -54,7 +54,7 @@ func (x xzReader) Read(p []byte) (int, error) {
 				xzMemory)}
 	case x.input.trailing.Load():
 		err = errTrailing
-	// of a header
+	// a header is cut off
 	case strings.Contains(err.Error(), "Unexpected end of input"),
 		strings.Contains(err.Error(), "File format not recognized"):
 		err = io.ErrUnexpectedEOF
@@ -64,20 +64,20 @@ func (x xzReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// xzInput is what xz reads: a stream without the NUL bytes at its end, which no footer has. xz itself refuses them
-// unless their number is a multiple of four.
+// xzInput is the input of xz: a stream without the NUL bytes at its end, which no footer has. xz itself refuses such
+// bytes unless their number is a multiple of four.
 type xzInput struct {
 	r      *bufio.Reader
 	buffer [32 << 10]byte
 	zeros  int64  // NUL bytes before chunk
-	chunk  []byte // begins and ends with another byte
+	chunk  []byte // bytes that begin and end with one that is not NUL
 	after  int64  // NUL bytes after chunk
 
-	position int64 // of what was read and is no padding
+	position int64 // number of bytes that were read and are not padding
 	last     []byte
-	ended    bool        // a footer was seen
-	tail     []byte      // the first bytes after it
-	trailing atomic.Bool // they are no header
+	ended    bool        // whether a footer was found
+	tail     []byte      // first bytes after the footer
+	trailing atomic.Bool // whether these bytes are not a header
 }
 
 func (x *xzInput) Read(p []byte) (n int, err error) {
@@ -113,8 +113,8 @@ func (x *xzInput) readChunk() error {
 	return nil
 }
 
-// findFooter finds out whether xz fails because of what follows a stream. It reads no blocks: a footer has a checksum.
-// Nothing but the text of an error depends on it.
+// findFooter determines whether xz fails because of bytes that follow a stream. It does not parse blocks: it recognises
+// a footer by its checksum. Nothing but the text of an error depends on the result.
 func (x *xzInput) findFooter() {
 	x.last = append(x.last, make([]byte, min(x.zeros, xzFooter))...)
 	text := append(x.last[max(0, len(x.last)-xzFooter):], x.chunk...)
@@ -135,7 +135,7 @@ func (x *xzInput) findFooter() {
 	}
 }
 
-// readTail reads what follows a footer: the header of a stream, or something else.
+// readTail reads the bytes that follow a footer: the header of a stream, or something else.
 func (x *xzInput) readTail(after []byte) {
 	begin := xzMagic[:5] // without its NUL byte
 	if len(x.tail) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// windowMax is the limit of the window of zstd: its own maximum at level --ultra.
+// windowMax is the limit of the window of zstd: the largest that its level --ultra makes.
 const windowMax = 128 << 20
 
 // isSkippable reports whether a skippable frame of zstd begins with these bytes (RFC 8878, 3.1.2).
@@ -29,14 +29,14 @@ func openZstd(input *bufio.Reader) (io.ReadCloser, error) {
 	return decoder.IOReadCloser(), nil
 }
 
-// zstdFrames are the frames of a stream as they are stored, without what follows the last one. The decoder itself takes
-// NUL bytes there for a frame, and takes one or four bytes there for nothing. RFC 8878, 3.1.1: a frame is a header,
+// zstdFrames are the frames of a stream as they are stored, without the bytes that follow the last one. The decoder
+// itself takes NUL bytes there for a frame, and ignores one or four bytes there. RFC 8878, 3.1.1: a frame is a header,
 // blocks, and four bytes of a checksum.
 type zstdFrames struct {
 	input    *bufio.Reader
-	left     int64 // bytes of the current part that were not read yet
+	left     int64 // bytes of the current part that are still to be read
 	inFrame  bool
-	last     bool // the current part is the last block of its frame
+	last     bool // whether the current part is the last block of its frame
 	checksum bool
 }
 
@@ -50,7 +50,7 @@ func (z *zstdFrames) Read(p []byte) (int, error) {
 	if z.left -= int64(n); n > 0 {
 		return n, nil
 	}
-	return 0, asCut(err)
+	return 0, convertEOF(err)
 }
 
 // beginPart finds the size of the next part of the stream: a header of a frame, a whole skippable frame, a block or a
@@ -68,7 +68,7 @@ func (z *zstdFrames) beginPart() error {
 	}
 	head, err := z.input.Peek(3)
 	if err != nil {
-		return asCut(err)
+		return convertEOF(err)
 	}
 	value := int64(head[0]) | int64(head[1])<<8 | int64(head[2])<<16
 	z.last = value&1 != 0
@@ -83,8 +83,9 @@ func (z *zstdFrames) beginPart() error {
 	return nil
 }
 
-// asCut returns errCut for the end of the input: the decoder takes io.ErrUnexpectedEOF for the end between two frames.
-func asCut(err error) error {
+// convertEOF returns errCut for the end of the input: the decoder takes io.ErrUnexpectedEOF for the end between two
+// frames.
+func convertEOF(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return errCut
 	}
@@ -101,7 +102,7 @@ func (z *zstdFrames) beginFrame() error {
 	}
 	var h zstd.Header
 	if err := h.Decode(head); err != nil {
-		return asCut(err)
+		return convertEOF(err)
 	}
 	z.left = int64(h.HeaderSize)
 	if h.Skippable {
