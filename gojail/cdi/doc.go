@@ -7,9 +7,9 @@
 //	registry, err := cdi.Read(cdi.Host)
 //	edits, err := registry.Edits("nvidia.com/gpu=0", "nvidia.com/gpu=1")
 //
-// A CDI file also names programs to run in the container's root (hooks). They would write to the jail's
-// root, which nodes share, so none is run. The package returns the effects of the hooks of NVIDIA's
-// toolkit as data instead:
+// A CDI file also names programs that a runtime executes in the container's root (hooks). They would write to
+// the jail's root, which nodes share, so gojail executes none. Instead, the package returns the effects of the
+// hooks of NVIDIA's toolkit as data:
 //
 //   - create-symlinks, create-soname-symlinks: Links;
 //   - update-ldcache: LibraryDirs, and Links for the SONAMEs of the mounted libraries,

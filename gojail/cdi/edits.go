@@ -19,7 +19,7 @@ type Edits struct {
 	Devices   []specs.LinuxDevice
 	Mounts    []specs.Mount // bind mounts and tmpfs, parents first
 	Env       []string      // "NAME=value", of the tasks
-	Groups    []uint32      // supplementary groups of the tasks, in addition to their own
+	Groups    []uint32      // supplementary groups that the tasks need in addition to their own
 	Links     []Link
 	Modes     []Mode
 	Files     []File
@@ -42,8 +42,8 @@ type Mode struct {
 // File is a file with the given content that hides the one at Path.
 type File struct{ Path, Content string }
 
-// Edits returns the changes that the devices require. It fails if a CDI file asks for something that this
-// node lacks, such as the library of an older driver.
+// Edits returns the changes that the devices require. It fails if a CDI file asks for something that this node does not
+// have, such as the library of an older driver.
 func (r *Registry) Edits(names ...string) (*Edits, error) {
 	spec := &specs.Spec{Process: &specs.Process{}, Linux: &specs.Linux{}}
 	lacking, err := r.cache.InjectDevices(spec, names...)
@@ -102,7 +102,7 @@ func addMount(list []specs.Mount, m specs.Mount, name string) ([]specs.Mount, er
 	return append(list, m), nil
 }
 
-// checkInside refuses a path that is not absolute and clean, since it could lead elsewhere in the jail.
+// checkInside refuses a path that is not absolute and clean, because it could lead elsewhere in the jail.
 func checkInside(what, path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
 		return fmt.Errorf("CDI: the path %q of a %s is not absolute and clean; correct the CDI file", path, what)

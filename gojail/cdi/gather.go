@@ -10,10 +10,9 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// Gather returns the edits with libraries, links to them and programs moved to dir/lib and dir/bin, a
-// directory of the node's own: for jails whose tree has no mount targets, or whose distribution uses
-// other library directories. Paths below /dev, /run and /proc stay. Other edits are listed in Unhandled.
-// LibraryDirs is dir/lib.
+// Gather returns the edits with libraries, links to them and programs moved to dir/lib and dir/bin, a directory of the
+// node's own: the jail's tree may have no mount targets for them, or its distribution other library directories. Paths
+// below /dev, /run and /proc stay. Other edits are listed in Unhandled. LibraryDirs is dir/lib.
 func (e *Edits) Gather(dir string) *Edits {
 	g := *e
 	g.Mounts, g.Links, g.LibraryDirs, g.Unhandled = nil, nil, nil, slices.Clone(e.Unhandled)

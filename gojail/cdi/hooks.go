@@ -15,8 +15,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// paramsPath is the parameter file of the NVIDIA driver, in which its libraries read whether they may create device
-// nodes.
+// paramsPath is the parameter file of the NVIDIA driver. Its libraries read there whether they may create device nodes.
 const paramsPath = "/proc/driver/nvidia/params"
 
 // addHooks records the effects of the hooks as data.
@@ -143,8 +142,8 @@ func (e *Edits) addModes(modes, paths []string) error {
 	return nil
 }
 
-// addParams records that NVIDIA's libraries in the jail must not create device nodes: otherwise they try to
-// create those of GPUs that the job lacks.
+// addParams records that NVIDIA's libraries in the jail must not create device nodes: otherwise they try to create
+// those of GPUs that the job does not have.
 func (e *Edits) addParams(path string) error {
 	const allowed, refused = "ModifyDeviceFiles: 1\n", "ModifyDeviceFiles: 0\n"
 	text, err := os.ReadFile(path)

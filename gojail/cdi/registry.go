@@ -19,7 +19,7 @@ import (
 
 // Source holds the paths that this package reads on a node.
 type Source struct {
-	Dirs   []string // directories of CDI files; the last one that has a device takes precedence
+	Dirs   []string // directories of CDI files; for a device in several of them, the last one takes precedence
 	params string   // parameter file of the NVIDIA driver
 }
 
@@ -49,9 +49,9 @@ func Read(source Source) (*Registry, error) {
 	return &Registry{source, cache}, nil
 }
 
-// checkTrusted refuses a directory in which another user than root could have put a CDI file.
+// checkTrusted refuses a directory in which anybody but root could have put a CDI file.
 func checkTrusted(dir string) error {
-	// even if the directory is empty: the CNCF library reads it again
+	// The directory is checked even if it is empty, because the CNCF library reads it again.
 	if err := trusted.Parents(filepath.Join(dir, "file")); err != nil {
 		return err
 	}
@@ -95,9 +95,9 @@ func (r *Registry) Problems() []string {
 	return slices.Compact(all)
 }
 
-// ForNode returns the device that contains a device node, such as /dev/nvidia3, and the fewest others:
-// the GPU itself rather than "all". Numbers in device names are NVML's, and may differ from those of the
-// nodes, which Slurm uses.
+// ForNode returns the device that contains a device node, such as /dev/nvidia3. Of several devices it returns the one
+// with the fewest nodes: the GPU itself rather than "all". Numbers in device names are NVML's, and may differ from
+// those of the nodes, which Slurm uses.
 func (r *Registry) ForNode(path string) (name string, ok bool) {
 	fewest := 0
 	for _, candidate := range r.Names() {
@@ -111,8 +111,7 @@ func (r *Registry) ForNode(path string) (name string, ok bool) {
 	return name, ok
 }
 
-// Nodes returns the device nodes of a device itself, without those that all devices of its CDI file
-// share.
+// Nodes returns the device nodes of a device itself, without those that all devices of its CDI file share.
 func (r *Registry) Nodes(name string) []string {
 	var paths []string
 	if d := r.cache.GetDevice(name); d != nil {
@@ -123,8 +122,8 @@ func (r *Registry) Nodes(name string) []string {
 	return paths
 }
 
-// HasKind reports whether a CDI file, or one that cannot be read, may have devices of the kind:
-// "nvidia.com/gpu" of nvidia.com/gpu=0.
+// HasKind reports whether a CDI file has devices of a device's kind: "nvidia.com/gpu" for nvidia.com/gpu=0. It returns
+// true if a file cannot be read, because that file may have some.
 func (r *Registry) HasKind(device string) bool {
 	kind, _, _ := strings.Cut(device, "=")
 	return len(r.Problems()) > 0 || slices.ContainsFunc(r.Names(), func(name string) bool {
@@ -140,7 +139,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// missingError returns the error for devices that a node lacks.
+// missingError returns the error for devices that no CDI file describes.
 func (r *Registry) missingError(names []string) error {
 	text := fmt.Sprintf("no CDI device %s in %s", strings.Join(names, ", "), strings.Join(r.source.Dirs, ", "))
 	if known := r.Names(); len(known) > 0 {

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// usage is what a job uses of a node. What is unknown is nil.
+// usage is the resources of a node that a job uses. nil stands for unknown.
 type usage struct {
 	memory     *float64 // bytes
 	memoryPeak *float64
 	cpuSeconds *float64
 }
 
-// groupOfV1 matches a cgroup of a job below a controller of v1: Slurm's plugins make it under the same path for each,
-// some of them after the plugin has noted where the others are.
+// groupOfV1 matches a cgroup of a job below a controller of v1. Slurm's plugins make it under the same path for each
+// controller, some of them only after the plugin has noted the paths.
 var groupOfV1 = regexp.MustCompile(`^(.*/)[^/]+(/slurm[^/]*/uid_[0-9]+/job_[0-9]+)$`)
 
 // readUsage reads the files of cgroups, those of v2 (cgroup-v2.rst of the kernel) or of v1 (cgroup-v1/memory.rst and
@@ -47,7 +47,7 @@ func readUsage(cgroups []string) (u usage) {
 	return u
 }
 
-// readNumber returns the number in a file, with a key that of the line that begins with it.
+// readNumber returns the number in a file or, with a key, that in the line that begins with the key.
 func readNumber(path, key string) (float64, bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/gojail/gojail/internal/quota"
 )
 
-// Facts is what is known of a node at one moment.
+// Facts is everything that is known of a node at one moment.
 type Facts struct {
 	node    string
 	version string // of gojail
@@ -18,13 +18,13 @@ type Facts struct {
 	jobs       []job
 	templates  []template
 	sandboxes  map[sandboxKind]int
-	launches   map[string]state.Launches // by jail; "": not known
-	endsFailed int                       // jobs whose end failed
+	launches   map[string]state.Launches // by jail; "": steps that failed before their jail was known
+	endsFailed int                       // number of jobs whose end failed
 
-	VFs     []VF     // of jobs
-	HeldVFs []HeldVF // of jobs, and in quarantine
+	VFs     []VF     // VFs of jobs
+	HeldVFs []HeldVF // VFs of jobs, and VFs in quarantine
 
-	Problems []error // what could not be read
+	Problems []error // errors that make the facts incomplete
 }
 
 // job is a job with sandboxes.
@@ -52,14 +52,14 @@ type template struct {
 	key     string
 	version string // of a jail of the store, else ""
 	start   time.Time
-	current bool // the next job gets it
-	judged  bool // current is known
+	current bool // whether the next job gets it
+	judged  bool // whether current is known
 }
 
-// sandboxKind is what sandboxes are counted by.
+// sandboxKind is the key by which sandboxes are counted.
 type sandboxKind struct{ jail, state string }
 
-// AddProblem adds what could not be read; nil is none.
+// AddProblem adds an error of reading facts; nil is ignored.
 func (f *Facts) AddProblem(err error) {
 	if err != nil {
 		f.Problems = append(f.Problems, err)

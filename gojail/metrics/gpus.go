@@ -13,13 +13,13 @@ import (
 	"github.com/gojail/gojail/internal/nvidiaproc"
 )
 
-// gpu is a GPU, or a GPU instance of MIG, with the labels of dcgm-exporter. What is unknown is "".
+// gpu is a GPU, or a GPU instance of MIG, with the labels of dcgm-exporter. "" stands for unknown.
 type gpu struct {
 	jail     string
 	index    string // NVML's index of the GPU
-	uuid     string // of the GPU, also where it is a GPU instance
+	uuid     string // UUID of the GPU, also for a GPU instance
 	instance string // number of the GPU instance
-	device   string // "nvidia0"; of other vendors the name of the first device node
+	device   string // "nvidia0"; for other vendors, the name of the first device node
 	pci      string // "00000000:1B:00.0", NVML's form
 }
 
@@ -34,8 +34,8 @@ func newGPUFinder(s *state.State, proc string) *gpuFinder {
 	return &gpuFinder{s.GPUNodes(), nvidiaproc.ReadGPUs(proc), nvidiaproc.ReadInstances(proc)}
 }
 
-// findAll returns the GPUs that the steps of a job noted, each once. Those that the configuration does not name any
-// more are left out.
+// findAll returns the GPUs that the steps of a job noted, each once, without those that the configuration no longer
+// names.
 func (f *gpuFinder) findAll(noted []state.GPU) (gpus []gpu) {
 	for _, n := range noted {
 		g := f.find(f.nodes[n])
@@ -48,13 +48,13 @@ func (f *gpuFinder) findAll(noted []state.GPU) (gpus []gpu) {
 	return gpus
 }
 
-// The device nodes of a GPU, and of what gives access to a GPU instance.
+// Names of the device nodes of a GPU, and of those that give access to a GPU instance.
 var (
 	gpuNode        = regexp.MustCompile(`^/dev/nvidia([0-9]+)$`)
 	capabilityNode = regexp.MustCompile(`^/dev/nvidia-caps/nvidia-cap([0-9]+)$`)
 )
 
-// find returns the GPU of device nodes.
+// find returns the GPU to which device nodes belong.
 func (f *gpuFinder) find(nodes []string) (g gpu) {
 	minor := -1
 	for _, path := range nodes {
@@ -73,9 +73,9 @@ func (f *gpuFinder) find(nodes []string) (g gpu) {
 	case len(nodes) > 0:
 		g.device = filepath.Base(nodes[0])
 	}
-	for i, one := range f.gpus {
-		if minor >= 0 && one.Minor == minor {
-			g.index, g.uuid, g.pci = strconv.Itoa(i), one.UUID, formatBus(one.PCI)
+	for i, known := range f.gpus {
+		if minor >= 0 && known.Minor == minor {
+			g.index, g.uuid, g.pci = strconv.Itoa(i), known.UUID, formatBus(known.PCI)
 		}
 	}
 	return g

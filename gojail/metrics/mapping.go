@@ -22,9 +22,9 @@ import (
 // instance (internal/pkg/transformation/hpc.go there).
 var mappingName = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
 
-// WriteJobMapping replaces the files in the directory that dcgm-exporter reads jobs from (--hpc-job-mapping-dir): one
-// for each GPU that has jobs, with a job on each line. Files of GPUs without jobs are removed, the others have the time
-// of this run. The directory is gojail's alone: it knows no jobs that are not in a jail.
+// WriteJobMapping replaces the files in the directory from which dcgm-exporter reads jobs (--hpc-job-mapping-dir): one
+// for each GPU that has jobs, with a job on each line. It removes the files of GPUs without jobs, and gives the others
+// the time of this run. The directory must be gojail's alone, because gojail does not know jobs that are not in a jail.
 func (f *Facts) WriteJobMapping(dir string) error {
 	fail := func(err error) error {
 		return fmt.Errorf("cannot write the job mapping of dcgm-exporter in %s: %w", dir, oneline.Error(err))
@@ -61,8 +61,8 @@ func (f *Facts) WriteJobMapping(dir string) error {
 }
 
 // RemoveStaleMapping removes the files of a job mapping that are out of date, after a run that failed with err, and
-// returns err with a note of that, as RemoveStale: they name jobs that may have ended. In a directory that is not
-// root's it removes nothing.
+// returns err with a note of that. Like the file of RemoveStale, they name jobs that may have ended. It removes nothing
+// from a directory that is not root's.
 func RemoveStaleMapping(dir string, err error) error {
 	if trusted.Parents(filepath.Join(dir, "0")) != nil {
 		return err
@@ -84,7 +84,7 @@ func RemoveStaleMapping(dir string, err error) error {
 	return err
 }
 
-// mapJobs returns the text of each file by its name. A GPU whose index is not known has none.
+// mapJobs returns the text of each file by its name. A GPU whose index is unknown has no file.
 func (f *Facts) mapJobs() map[string]string {
 	lines := map[string][]string{}
 	for _, j := range f.jobs {

@@ -4,13 +4,13 @@ package metrics
 
 import "github.com/gojail/gojail/internal/metric"
 
-// newGauge returns a gauge with the label node: two slurmd of one machine write a file each, and the series of all
-// files of the textfile collector must differ.
+// newGauge returns a gauge with the label node. The label is needed because two slurmds of one machine write a file
+// each, and the series of all files of the textfile collector must differ.
 func newGauge(name, help string, labels ...string) metric.Family {
 	return metric.NewGauge(name, help, append([]string{"node"}, labels...)...)
 }
 
-// newCounter is newGauge for a counter.
+// newCounter returns a counter with the label node.
 func newCounter(name, help string, labels ...string) metric.Family {
 	return metric.NewCounter(name, help, append([]string{"node"}, labels...)...)
 }

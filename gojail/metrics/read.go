@@ -25,8 +25,8 @@ type reader struct {
 	finder *gpuFinder
 }
 
-// Read reads the facts of a node from its state directory. c is its configuration, or nil where it cannot
-// be read; proc is /proc.
+// Read reads the facts of a node from its state directory. c is its configuration, or nil if it cannot be read; proc is
+// /proc.
 func Read(node string, s *state.State, c *config.Config, proc string) *Facts {
 	f := &Facts{node: node, version: version.Text(), time: time.Now(), sandboxes: map[sandboxKind]int{}}
 	r := reader{f, s, newUsers(), newGPUFinder(s, proc)}
@@ -41,9 +41,9 @@ func Read(node string, s *state.State, c *config.Config, proc string) *Facts {
 	return f
 }
 
-// readLaunches reads the counters of steps. Those of each jail of the configuration, and of steps without a jail, begin
-// at 0 with the first file: a counter that appeared with the first failure would have no increase (increase() of
-// Prometheus).
+// readLaunches reads the counters of steps. The counters of each jail of the configuration, and of steps without a
+// jail, begin at 0 in the first file: a counter that appeared with the first failure would have no increase (increase()
+// of Prometheus).
 func (r *reader) readLaunches(c *config.Config) {
 	found, err := r.state.Launches()
 	r.AddProblem(err)
@@ -59,8 +59,8 @@ func (r *reader) readLaunches(c *config.Config) {
 	maps.Copy(r.launches, found)
 }
 
-// readTemplates reads the templates whose zygotes live. Of a jail that is assembled, the number of its
-// sandboxes is known, too.
+// readTemplates reads the templates whose zygotes live. It also lets the number of sandboxes of each of their jails
+// begin at 0.
 func (r *reader) readTemplates(c *config.Config) {
 	zygotes, err := r.state.Zygotes()
 	r.AddProblem(err)
@@ -110,7 +110,7 @@ func (r *reader) readJob(of state.Job) {
 		found.jails = append(found.jails, jail{holder.Jail(), joinVersions(versions)})
 	}
 	if len(found.jails) == 0 || contract.IsLogin(of.ID) {
-		return // the sessions of a user on a login node are no job
+		return // the sandbox of a user's sessions is not a job's
 	}
 	slices.SortFunc(found.jails, func(a, b jail) int {
 		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.version, b.version))
@@ -124,8 +124,8 @@ func (r *reader) readJob(of state.Job) {
 	r.jobs = append(r.jobs, found)
 }
 
-// joinVersions returns a version of the store by its name in versions/. There are two where the jail was switched
-// while the template was assembled.
+// joinVersions returns a version of the store by its name in versions/. It returns two if the jail was switched while
+// the template was assembled.
 func joinVersions(files []string) string {
 	var ids []string
 	for _, file := range files {

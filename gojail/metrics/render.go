@@ -96,8 +96,8 @@ func (s sink) addJob(j *job) {
 	}
 }
 
-// addLaunches sends the counters of a jail. A reason that has not occurred is 0, so that its first occurrence is an
-// increase.
+// addLaunches sends the counters of a jail. It sends 0 for a reason that has not occurred, so that its first occurrence
+// is an increase.
 func (s sink) addLaunches(jail string, l state.Launches) {
 	for i, reason := range contract.FailReasons {
 		s.add(stepsFailed, float64(l.Failed[i]), jail, reason)

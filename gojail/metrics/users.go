@@ -10,10 +10,10 @@ import (
 	"github.com/gojail/gojail/internal/deadline"
 )
 
-// usersPatience is the time for all names of users together: a name service may hang.
+// usersPatience is the time limit for the names of all users together: a name service may hang.
 const usersPatience = 2 * time.Second
 
-// users finds names of users. One that it cannot find in time has its number for a name.
+// users finds names of users. A user whose name is not found in time has the uid as name.
 type users struct {
 	lookup func(uid string) (string, error)
 	known  map[uint32]string

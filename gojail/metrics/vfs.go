@@ -13,13 +13,13 @@ type VF struct {
 	Job    string
 	Rail   string
 	PCI    string
-	Netdev string // in the job
+	Netdev string // name of its network interface in the job
 	RDMA   string // "": none
 	PF     string // name of the card
 	Number string
 
 	Interface map[string]uint64            // counters by the names of sysfs; a missing one is unknown
-	Ports     map[string]map[string]uint64 // those of the ports of the RDMA device, data in bytes
+	Ports     map[string]map[string]uint64 // counters of each port of the RDMA device, data in bytes
 }
 
 // HeldVF is a VF that is not free.
@@ -35,7 +35,7 @@ type counterFamily struct {
 	family metric.Family
 }
 
-// The counters of a VF's interface, and those of a port.
+// The counters of a VF's interface, and those of a port of its RDMA device.
 var (
 	interfaceCounters = []counterFamily{
 		{"rx_bytes", newCounter("gojail_job_network_receive_bytes_total", "Bytes that the job's VF received.", "job_id",
@@ -94,7 +94,7 @@ const (
 	vfQuarantined = "quarantined"
 )
 
-// addHeldVFs sends the numbers of VFs that are not free, and each that is in quarantine.
+// addHeldVFs sends the numbers of VFs that are not free, and a series for each VF in quarantine.
 func (s sink) addHeldVFs(vfs []HeldVF) {
 	type kind struct{ rail, state string }
 	count := map[kind]int{}

@@ -63,8 +63,7 @@ func (a abi) argumentWidth(name string, index uint) (int, error) {
 	return bytes, nil
 }
 
-// comparison is one condition of a rule. Only the bits in seen are compared, since the kernel ignores the
-// others.
+// comparison is one condition of a rule. Only the bits in seen are compared, because the kernel ignores the others.
 type comparison struct {
 	index      uint
 	op         specs.LinuxSeccompOperator

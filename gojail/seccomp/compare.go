@@ -25,8 +25,8 @@ type step struct {
 	yes, no target
 }
 
-// compileSteps returns the code of one comparison. The program loads an argument as two words; the high word is
-// skipped where the kernel ignores it.
+// compileSteps returns the code of one comparison. The program loads an argument as two words. It skips the high word
+// if the kernel ignores that.
 func (c comparison) compileSteps() ([]step, error) {
 	switch c.op {
 	case specs.OpEqualTo:
@@ -92,7 +92,7 @@ func (c comparison) compileOrder(op uint16, yes, no target) (steps []step) {
 	return append(steps, step{jumpIf(op, uint32(c.value), 0, 0), yes, no})
 }
 
-// keepBits returns the code that clears the bits of the loaded word that mask lacks.
+// keepBits returns the code that clears the bits of the loaded word that mask does not have.
 func keepBits(mask uint32) []step {
 	if mask == ^uint32(0) {
 		return nil

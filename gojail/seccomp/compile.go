@@ -57,7 +57,7 @@ func compile(p *specs.LinuxSeccomp, machine []abi) (code, error) {
 		if err != nil {
 			return nil, err
 		}
-		// a single answer, which the other ABI has
+		// Without a search there is a single answer, which is next already.
 		if search := t.addSearch(foldSpans(spans), newest+1); search < len(t.backward)-1 {
 			t.addFarJump(search)
 		}
@@ -119,8 +119,8 @@ func (a abi) compileSpans(p *specs.LinuxSeccomp) (spans []span, newest uint32, e
 	return spans, newest, nil
 }
 
-// readRules returns the profile's rules by system call number, in the profile's order, and the highest number
-// that it names, except for private ones.
+// readRules returns the profile's rules by system call number, in the profile's order, and the highest number that the
+// profile names, except for private ones.
 func (a abi) readRules(p *specs.LinuxSeccomp) (rules map[uint32][]rule, newest uint32, err error) {
 	numbers, known := a.listNumbers()
 	rules = map[uint32][]rule{}

@@ -15,9 +15,9 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// additions are calls that Docker ties to a capability but jobs need without it. The kernel's own checks suffice: the
-// first calls act on the caller's memory (that of another process requires the rights of ptrace(2)), those for other
-// processes can do nothing that ptrace could not, and the others tell what /proc and inotify(7) do.
+// additions are calls that Docker ties to a capability but that jobs need without it. The kernel's own checks suffice.
+// The first calls act on the caller's memory; for that of another process, the kernel requires the rights of ptrace(2).
+// The calls for other processes allow nothing that ptrace would not. The rest reveal no more than /proc and inotify(7).
 var additions = []string{
 	"get_mempolicy", "mbind", "set_mempolicy", "set_mempolicy_home_node", // MPI, NCCL, numactl
 	"move_pages", "migrate_pages", // placement of pages: hwloc
@@ -27,27 +27,27 @@ var additions = []string{
 	"lsm_get_self_attr", "lsm_list_modules", // libapparmor, libselinux
 }
 
-// replaced are the calls that Docker's profile permits and this package decides about: sockets (socketRows) and
-// personalities. A 32-bit program could open any socket by socketcall, whose arguments are in memory; C libraries use
-// the direct calls, which Linux 4.3 added.
+// replaced are the calls that Docker's profile permits and for which this package has rules of its own: sockets
+// (socketRows) and personalities. A 32-bit program could open any socket by socketcall, whose arguments are in memory;
+// C libraries use the direct calls, which Linux 4.3 added.
 var replaced = []string{"socket", "socketpair", "socketcall", "personality"}
 
-// absent are the calls that fail as in a kernel without them, because programs then do without: keyrings, which join
-// the jobs of a user, and whose request_key starts a program of the node's as root; and the setting of LSM attributes,
-// which /proc has, too.
+// absent are the calls that fail as in a kernel without them, because programs then work without them: keyrings, which
+// the jobs of a user share, and whose request_key starts a program of the node as root; and the setting of LSM
+// attributes, which /proc offers, too.
 var absent = []string{"socketcall", "add_key", "keyctl", "request_key", "lsm_set_self_attr"}
 
 // ownFlags are the flags of unshare(2) that concern the caller alone: threads with a working directory or descriptors
 // of their own.
 const ownFlags = unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SYSVSEM
 
-// ownPersonalities are those that change how the kernel treats the caller alone: 32-bit names of machine (PER_LINUX32)
-// and version (UNAME26), and no random addresses, for debuggers and sanitizers (ADDR_NO_RANDOMIZE). The other flags are
-// poorly tested.
+// ownPersonalities are the flags that change how the kernel treats the caller alone: 32-bit names of machine
+// (PER_LINUX32) and version (UNAME26), and no random addresses, for debuggers and sanitizers (ADDR_NO_RANDOMIZE). The
+// other flags are poorly tested.
 const ownPersonalities = 0x0008 | 0x0020000 | 0x0040000
 
-// Default returns Docker's profile, with additions, and without what makes the kernel load modules, for tasks with the
-// bounding set caps ("CAP_SYS_PTRACE", ...).
+// Default returns Docker's profile with additions, and without calls that make the kernel load modules, for tasks with
+// the bounding set caps ("CAP_SYS_PTRACE", ...).
 func Default(caps []string) (*specs.LinuxSeccomp, error) {
 	p, err := moby.GetDefaultProfile(newBoundedSpec(caps))
 	if err != nil {
@@ -61,7 +61,7 @@ func Default(caps []string) (*specs.LinuxSeccomp, error) {
 		{Names: additions, Action: specs.ActAllow},
 		{Names: []string{"unshare"}, Action: specs.ActAllow, Args: isAmong(ownFlags, 8)},
 		{Names: []string{"personality"}, Action: specs.ActAllow, Args: isAmong(ownPersonalities, 4)},
-		{Names: []string{"personality"}, Action: specs.ActAllow, // asks for the present one
+		{Names: []string{"personality"}, Action: specs.ActAllow, // returns the current one
 			Args: []specs.LinuxSeccompArg{{Op: specs.OpEqualTo, Value: 0xffffffff}}},
 		{Names: absent, Action: specs.ActErrno, ErrnoRet: errnoOf(unix.ENOSYS)},
 	})
@@ -73,9 +73,9 @@ var containerCalls = []string{"clone", "unshare", "setns", "mount", "umount", "u
 	"sethostname", "setdomainname",
 	"open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"}
 
-// Containers returns the default profile with what containers in the jail need: bubblewrap, Podman, Apptainer, enroot,
-// Charliecloud. Root of a user namespace reaches far more of the kernel than a user; what remains refused (netlink
-// NETFILTER and packet sockets, bpf, io_uring) is where most of its faults were.
+// Containers returns the default profile with the calls that containers in the jail need: bubblewrap, Podman,
+// Apptainer, enroot, Charliecloud. Root of a user namespace reaches far more of the kernel than a user does. Most
+// faults were in the parts that stay refused: netlink NETFILTER and packet sockets, bpf, io_uring.
 func Containers(caps []string) (*specs.LinuxSeccomp, error) {
 	p, err := Default(caps)
 	if err == nil {
@@ -109,8 +109,8 @@ func Load(path string, caps []string) (*specs.LinuxSeccomp, error) {
 	return p, nil
 }
 
-// AllowAll returns a profile that refuses no call, for rules of gojail's own to be put before: those of 32-bit programs
-// are in it, as Compile has such a program killed by a profile that does not list it.
+// AllowAll returns a profile that refuses no call. The caller puts gojail's own rules before it. It lists the
+// architecture of 32-bit programs, because a filter kills programs of an architecture that its profile does not list.
 func AllowAll() *specs.LinuxSeccomp {
 	p := &specs.LinuxSeccomp{DefaultAction: specs.ActAllow}
 	for _, a := range thisMachine() {

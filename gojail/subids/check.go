@@ -9,8 +9,8 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 )
 
-// Check judges the ranges of all users that have one in both files. It returns one range that was found good, the
-// number of users with one, and an error for each other user, as Find returns it.
+// Check judges the ranges of all users that have one in both files. It returns a range that is good, the number of
+// users with such a range, and for each other user the error that Find returns.
 func (t *Table) Check() (good IDRange, users int, refused []error) {
 	seen := map[any]bool{} // uids, and names of users that are not listed
 	for _, l := range t.columns[0].lines {
@@ -44,7 +44,7 @@ func (t *Table) findUser(name string) (uid uint32, known bool) {
 	if uid, err := config.ParseID(name); err == nil {
 		return uid, true
 	}
-	return math.MaxUint32, false // nobody's (setreuid(2))
+	return math.MaxUint32, false // no user can have this id (setreuid(2))
 }
 
 // hasLines reports whether a file has a range with enough ids for a user.

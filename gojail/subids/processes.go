@@ -13,8 +13,8 @@ import (
 	"github.com/gojail/gojail/internal/procfs"
 )
 
-// ReadProcesses returns the ids of processes, without those in user namespaces of their own, such as the jobs of
-// --jail-root=range: these have ids of the range itself. proc is "/proc".
+// ReadProcesses returns the ids of processes. It leaves out processes in user namespaces of their own, such as jobs
+// with --jail-root=range, which have ids of the range itself. proc is "/proc".
 func ReadProcesses(proc string) (uids, gids []Owner, err error) {
 	own, err := os.Readlink(filepath.Join(proc, "self/ns/user"))
 	if err != nil {

@@ -16,23 +16,23 @@ import (
 	"github.com/gojail/gojail/internal/trusted"
 )
 
-// Source is where a table is read from.
+// Source is the place from which a table is read.
 type Source struct {
 	Etc string // the directory /etc
 
-	// List passes on each line of a database that the name service lists; LookUp returns the name of an id, or "". Both
-	// end with the context: a name service may hang.
+	// List calls line with each line of a database that the name service lists; LookUp returns the name of an id, or
+	// "". Both end with the context: a name service may hang.
 	List   func(ctx context.Context, database string, line func(string)) error
 	LookUp func(ctx context.Context, database string, id uint32) (string, error)
 }
 
-// listing are services of nsswitch.conf(5) that list all their accounts. Others, such as sss, winbind and ldap, may
-// find an account of which setpwent(3) knows nothing, or be down, which it does not tell.
+// listing are the services of nsswitch.conf(5) that list all their accounts. Other services, such as sss, winbind and
+// ldap, may find an account that setpwent(3) does not return, or be down without an error.
 var listing = []string{"files", "compat", "db", "systemd", "altfiles", "extrausers", "mymachines"}
 
-// Read reads a table: the files of ranges, which only root can write, and what the name service lists. It does not ask
-// the source that a line "subid:" of nsswitch.conf names (getsubids(1)): libsubid would load that module into a process
-// of root's.
+// Read reads a table: the files of ranges, which only root can write, and the accounts that the name service lists. It
+// does not ask the source in a line "subid:" of nsswitch.conf (getsubids(1)): libsubid would load that module into a
+// process of root's.
 func Read(ctx context.Context, s Source) (*Table, error) {
 	t := &Table{accounts: map[string]uint32{}}
 	defs, err := readOptional(filepath.Join(s.Etc, "login.defs"))
@@ -52,7 +52,7 @@ func Read(ctx context.Context, s Source) (*Table, error) {
 			limit: readNumber(defs, kinds[i].max, 60000), first: readNumber(defs, kinds[i].min, 100000)}
 		t.Unlisted = append(t.Unlisted, findUnlisted(services, kinds[i].database)...)
 	}
-	t.Unlisted = append(t.Unlisted, findUnlisted(services, "subid")...) // the ranges of others
+	t.Unlisted = append(t.Unlisted, findUnlisted(services, "subid")...) // it may have ranges of other users
 	slices.Sort(t.Unlisted)
 	t.Unlisted = slices.Compact(t.Unlisted)
 	return t, t.list(ctx, s)
@@ -90,8 +90,8 @@ func (t *Table) list(ctx context.Context, s Source) error {
 	return err
 }
 
-// Probe asks the name service for the ids at both ends of a range, and fails if one is an account or the service does
-// not answer. It finds services that have each id, and those that are down.
+// Probe asks the name service for the ids at both ends of a range. It fails if an account has one of them, or if the
+// service does not answer. So it finds services that have an account for every id, and services that are down.
 func (r IDRange) Probe(ctx context.Context, s Source) error {
 	for i, first := range []uint32{r.UID, r.GID} {
 		for _, id := range []uint32{first, first + Count - 1} {
@@ -111,7 +111,7 @@ func (r IDRange) Probe(ctx context.Context, s Source) error {
 	return nil
 }
 
-// findUnlisted returns the services of a database that may have accounts that they do not list.
+// findUnlisted returns the services of a database that may have accounts they do not list.
 func findUnlisted(nsswitch, database string) (services []string) {
 	for text := range strings.Lines(nsswitch) {
 		text, _, _ = strings.Cut(text, "#")

@@ -17,11 +17,11 @@ import (
 // Host is this node.
 var Host = Source{Etc: "/etc", List: listAccounts, LookUp: lookUpAccount}
 
-// getent is a program of the C library's package: the modules of a name service stay out of this process, and it can be
-// killed.
+// getent is a program of the C library's package. It keeps the modules of a name service out of this process, and it
+// can be killed.
 const getent = "/usr/bin/getent"
 
-// listAccounts passes on each line that getent(1) prints of a database.
+// listAccounts calls line with each line that getent(1) prints of a database.
 func listAccounts(ctx context.Context, database string, line func(string)) error {
 	lines := &lineWriter{pass: line}
 	if _, err := command.Run(ctx, command.Command{Path: getent, Args: []string{database}, Stdout: lines}); err != nil {
@@ -31,13 +31,13 @@ func listAccounts(ctx context.Context, database string, line func(string)) error
 	return nil
 }
 
-// lineWriter passes on lines.
+// lineWriter calls pass with each line that is written to it.
 type lineWriter struct {
 	pass func(string)
-	rest []byte // of a line without its end
+	rest []byte // beginning of a line whose end is still to come
 }
 
-// lineMost is the limit of a line: of a group, all names of members.
+// lineMost is the limit of a line. That of a group has the names of all members.
 const lineMost = 16 << 20
 
 func (w *lineWriter) Write(p []byte) (int, error) {
@@ -56,7 +56,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lookUpAccount asks the name service in this process. A call that hangs ends with the process.
+// lookUpAccount asks the name service in this process. A call that hangs goes on until the process ends.
 func lookUpAccount(ctx context.Context, database string, id uint32) (name string, err error) {
 	type answer struct {
 		name string

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package subids finds the range of subordinate ids that a user has for --jail-root=range, and judges whether somebody
-// else has one of these ids: root in the jail takes any of them, and whatever asks the kernel for the uid of a process
-// (munge, an NFS server with AUTH_SYS, any daemon by SO_PEERCRED) would act for the account that has it. Hiding munge's
-// socket is not enough, because a process outside the sandbox can pass in an open file.
+// else has one of these ids. Root in the jail can take any of them, and every program that asks the kernel for the uid
+// of a process (munge, an NFS server with AUTH_SYS, any daemon by SO_PEERCRED) would act for the account with that uid.
+// Hiding munge's socket is not enough, because a process outside the sandbox can pass in an open file.
 package subids
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 )
 
-// Count is the number of ids that packages need. No more are used.
+// Count is the number of ids that packages need. gojail uses no more of a range.
 const Count = 1 << 16
 
 // IDRange is the range of Count ids that a user has in a user namespace, from uid and gid 0 on (subuid(5), subgid(5)).
@@ -23,20 +23,20 @@ type IDRange struct {
 	UID, GID uint32 // first ids of the range on the node
 }
 
-// Owner is what has an id of this node.
+// Owner is an account, process or job that has an id of this node.
 type Owner struct {
 	ID   uint32
 	Name string // "carol", "group carol", "process 4711", "job 77"
 }
 
-// Table is what is known of the ids of this node.
+// Table is everything that is known of the ids of this node.
 type Table struct {
 	columns  [2]column         // of uids and gids
 	accounts map[string]uint32 // uids of users, as far as they are listed
 	Unlisted []string          // services of nsswitch.conf that may have accounts, or ranges, that they do not list
 }
 
-// column is what is known of uids, or of gids.
+// column is everything that is known of uids, or of gids.
 type column struct {
 	*kind
 	lines  []line
@@ -45,13 +45,14 @@ type column struct {
 	first  uint32  // lowest id that useradd gives to a range
 }
 
-// kind names where uids, or gids, are found.
+// kind names the places at which uids, or gids, are found.
 type kind struct {
 	name     string // in messages
-	file     string // of the ranges, below /etc
-	database string // of the name service
+	file     string // file of the ranges, below /etc
+	database string // database of the name service
 	max, min string // keys of login.defs(5)
-	creator  string
+	// program that gives ids to accounts
+	creator string
 }
 
 var kinds = [2]kind{
@@ -76,8 +77,8 @@ func (t *Table) AddOwners(uids, gids []Owner) {
 	}
 }
 
-// Find returns the range of a user, who must be an account: the first line of each file that has enough ids, none of
-// which is anybody else's.
+// Find returns the range of a user, who must be an account. In each file it takes the first line of the user that has
+// enough ids, none of which belongs to anybody else.
 func (t *Table) Find(uid uint32, name string) (r IDRange, err error) {
 	var also error
 	r.UID, err = t.find(0, uid, name)
@@ -127,7 +128,7 @@ func (t *Table) isAccount(name string, uid uint32) bool {
 	return known && id == uid
 }
 
-// takenError reports that ids of a user's range are somebody else's.
+// takenError is the error for a range of a user with ids that belong to somebody else.
 type takenError struct {
 	line   line
 	kind   *kind
@@ -144,15 +145,15 @@ func (e *takenError) Error() string {
 		e.line.first, e.line.first+Count-1, e.line.name, e.kind.file, e.reason, remedy)
 }
 
-// conflict is why a range cannot be used, and the last id that it is about.
+// conflict is a reason why a range cannot be used, with the last id that it concerns.
 type conflict struct {
 	reason string
 	last   uint32
 }
 
-// judge returns what speaks against the Count ids from first on as a user's range, or nil.
+// judge returns a reason why the Count ids from first on cannot be a user's range, or nil.
 func (c *column) judge(first uint32, isUsers func(line) bool) *conflict {
-	const own = 1 << 16 // the ids below are the node's own, and nobody's
+	const own = 1 << 16 // ids below are the node's own, including nobody
 	last := first + Count - 1
 	if first < own {
 		return &conflict{fmt.Sprintf("include ids below %d, which are the node's own", own), own - 1}
@@ -173,8 +174,8 @@ func (c *column) judge(first uint32, isUsers func(line) bool) *conflict {
 	return nil
 }
 
-// findFree returns the first id of a range that nothing speaks against, from where useradd looks for one; 0 if it finds
-// none soon.
+// findFree returns the first id of a range that judge accepts, from the id on at which useradd begins to look; 0 if it
+// does not find one soon.
 func (c *column) findFree(isUsers func(line) bool) uint32 {
 	const highest, attempts = 1<<31 - 1, 10000 // some programs take an id for a signed number
 	for first, i := uint64(c.first), 0; first+Count <= highest && i < attempts; i++ {
@@ -187,8 +188,8 @@ func (c *column) findFree(isUsers func(line) bool) uint32 {
 	return 0
 }
 
-// parseLines parses lines NAME:FIRST:COUNT and leaves out those that newuidmap(1) cannot use either: moby/sys/user
-// would take a number that it cannot read for 0.
+// parseLines parses lines NAME:FIRST:COUNT, and leaves out those that newuidmap(1) cannot use either: moby/sys/user
+// would take a number that it cannot parse for 0.
 func parseLines(text string) (lines []line) {
 	for _, fields := range splitLines(text) {
 		if len(fields) != 3 {
