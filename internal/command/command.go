@@ -31,8 +31,8 @@ type Command struct {
 	Env        []string            // variables besides PATH and LC_ALL; this process's environment is not inherited
 	Credential *syscall.Credential // user to run as; nil: this process's user
 	Input      string
-	Stdout     io.Writer // receives the output, in place of the result of Run; an error of its ends the command
-	Lock       string    // file that is locked as long as the command exists; empty: none
+	Stdout     io.Writer // receives the output, which Run then does not return; its error ends the command
+	Lock       string    // file that is locked while the command exists; empty: none
 }
 
 // OutputMost is the limit of a command's output, in bytes.
@@ -44,10 +44,10 @@ const errorsMost = 64 << 10
 // lastWait is the time for a killed command to end before it counts as stuck in the kernel.
 const lastWait = 100 * time.Millisecond
 
-// Run runs the command and returns its standard output. It kills the command and what the command started when
-// ctx ends, and returns a lateError, also while the command is stuck in the kernel. The command ends with
-// this process (PR_SET_PDEATHSIG). For a command that fails or cannot be run it returns an ExitError. With
-// a Lock it runs nothing as long as an earlier command with that lock exists.
+// Run runs the command and returns its standard output. When ctx ends, it kills the command and its children and
+// returns a lateError, even if the command is stuck in the kernel. The command ends with this process
+// (PR_SET_PDEATHSIG). If the command fails or cannot be started, Run returns an ExitError. With a Lock it starts
+// nothing while an earlier command with that lock exists.
 func Run(ctx context.Context, c Command) (string, error) {
 	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
 	cmd.Dir, cmd.WaitDelay = "/", time.Second
@@ -93,7 +93,8 @@ func Run(ctx context.Context, c Command) (string, error) {
 	return string(stdout.Bytes()), nil
 }
 
-// takeLock locks the command's lock file. A command that was killed just now may take a moment to end.
+// takeLock locks the command's lock file. It waits a moment, because a command that was just killed may not have ended
+// yet.
 func takeLock(ctx context.Context, c Command) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, lastWait)
 	defer cancel()
@@ -112,12 +113,12 @@ func killGroup(pid int) error {
 	return err
 }
 
-// lateError reports a command that did not end in time.
+// lateError is the error for a command that did not end in time.
 type lateError struct{ Path string }
 
 func (e *lateError) Error() string { return e.Path + " does not answer in time" }
 
-// ExitError reports a command that could not be run or failed.
+// ExitError is the error for a command that could not be started or failed.
 type ExitError struct {
 	Path   string
 	Err    error

@@ -3,8 +3,8 @@
 // Package deadline gives up calls that do not return in time.
 //
 // A system call on storage, a driver or firmware that hangs cannot be interrupted, and neither can a name service in
-// this process. Such a call runs in a goroutine of its own, which is left behind if its time is over: it ends with the
-// call, or with the process. What the call returns after that is dropped.
+// this process. Such a call runs in a goroutine of its own, which is left behind when its time is over: it ends with
+// the call, or with the process. Its result is then dropped.
 package deadline
 
 import (
@@ -44,7 +44,7 @@ func (p *Pending[T]) Await(ctx context.Context) (value T, inTime bool) {
 	}
 }
 
-// AwaitFor is Await for a time.
+// AwaitFor returns the result of the call, or false if it takes longer than limit.
 func (p *Pending[T]) AwaitFor(limit time.Duration) (value T, inTime bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -54,7 +54,7 @@ func (p *Pending[T]) AwaitFor(limit time.Duration) (value T, inTime bool) {
 // Call returns the result of f, or false if ctx ends first.
 func Call[T any](ctx context.Context, f func() T) (value T, inTime bool) { return Start(f).Await(ctx) }
 
-// CallFor is Call for a time.
+// CallFor returns the result of f, or false if it takes longer than limit.
 func CallFor[T any](limit time.Duration, f func() T) (value T, inTime bool) {
 	return Start(f).AwaitFor(limit)
 }

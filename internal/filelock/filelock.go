@@ -35,12 +35,12 @@ func Open(path string) (*os.File, error) {
 // Try takes the lock of the file at path. It returns ErrBusy if another process holds it.
 func Try(path string) (*os.File, error) { return take(path, TryFile) }
 
-// Wait is Try, but waits for the lock until ctx ends. It tries at least once.
+// Wait takes the lock of the file at path as Try does, but waits for it until ctx ends. It tries at least once.
 func Wait(ctx context.Context, path string) (*os.File, error) {
 	return take(path, func(file *os.File) error { return WaitFile(ctx, file) })
 }
 
-// OpenExisting opens a lock file without creating one: a missing one is replaced by one in memory.
+// OpenExisting opens a lock file without creating one. If it is missing, OpenExisting returns a file in memory instead.
 func OpenExisting(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,7 +49,7 @@ func OpenExisting(path string) (*os.File, error) {
 	return file, err
 }
 
-// CreateInMemory creates a lock file without a name, for this process and those that inherit it.
+// CreateInMemory creates a lock file without a name, for this process and the processes that inherit it.
 func CreateInMemory() (*os.File, error) {
 	fd, err := unix.MemfdCreate("lock", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -81,12 +81,12 @@ func TryFile(file *os.File) error {
 	return check(file, unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 }
 
-// WaitFile is TryFile, but waits for the lock until ctx ends. It tries at least once.
+// WaitFile takes the lock of an open file as TryFile does, but waits for it until ctx ends. It tries at least once.
 func WaitFile(ctx context.Context, file *os.File) error {
 	return wait(ctx, func() error { return TryFile(file) })
 }
 
-// WaitByte waits for the lock of one byte of a file, which may lie behind its end, so that one file
+// WaitByte waits for the lock of one byte of a file. The byte may lie behind the end of the file, so that one file
 // serves many locks.
 func WaitByte(ctx context.Context, file *os.File, place int64) error {
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: place, Len: 1}

@@ -12,9 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// describeHolder returns which process holds the lock of an open file, as "process 12 (gojail)". It is "another
-// process" if that cannot be told: /proc/locks has no locks of other nodes and of PID namespaces that this one does not
-// contain.
+// describeHolder returns the process that holds the lock of an open file, as "process 12 (gojail)". It returns "another
+// process" if that is unknown: /proc/locks has no locks of other nodes, nor of PID namespaces outside this one.
 func describeHolder(file *os.File) string {
 	const unknown = "another process"
 	var st unix.Statx_t

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fscontext reads what the kernel says about a file system context (fsopen(2)).
+// Package fscontext reads the kernel's messages about a file system context (fsopen(2)).
 package fscontext
 
 import (

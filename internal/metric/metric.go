@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metric makes metrics of Prometheus from values that are known when they are asked for.
+// Package metric makes metrics of Prometheus from values that are determined when the metrics are requested.
 package metric
 
 import (
@@ -29,8 +29,8 @@ func NewCounter(name, help string, labels ...string) Family {
 	return f
 }
 
-// Series returns one series, with the values of the labels in their order. They are made valid: one that is not would
-// cost the whole page.
+// Series returns one series, with the values of the labels in their order. It makes the values valid UTF-8, because one
+// invalid value would cost the whole page.
 func (f Family) Series(value float64, labels ...string) prometheus.Metric {
 	values := make([]string, len(labels))
 	for i, l := range labels {
@@ -57,7 +57,7 @@ func Gather(registry *prometheus.Registry, send func(chan<- prometheus.Metric)) 
 
 type collector func(chan<- prometheus.Metric)
 
-// Describe describes nothing: what there is depends on the values.
+// Describe describes nothing, because the metrics depend on the values.
 func (c collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends all metrics.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nvidiaproc reads what NVIDIA's driver says in /proc/driver/nvidia. Unlike NVML, that loads no
-// library, starts no GPU, and does not hang where a GPU does.
+// Package nvidiaproc reads the facts in /proc/driver/nvidia of NVIDIA's driver. Unlike NVML, that loads no library,
+// starts no GPU, and does not hang if a GPU does.
 package nvidiaproc
 
 import (
@@ -17,7 +17,7 @@ type Information struct {
 	UUID  string // "" unless the GPU was started since the driver was loaded
 	Minor string // the N of /dev/nvidiaN
 
-	isExcluded bool // by the driver's parameter NVreg_ExcludedGpus
+	isExcluded bool // whether the driver's parameter NVreg_ExcludedGpus names it
 }
 
 // ParseInformation parses the content of gpus/PCI/information.
@@ -48,9 +48,9 @@ type GPU struct {
 	Minor int
 }
 
-// ReadGPUs returns the GPUs in the order of their PCI addresses, which is that of NVML's indexes. It returns
-// none where the driver is not loaded. GPUs that the driver is told to exclude are left out: they have a
-// directory here, and no index in NVML (nvmlGetExcludedDeviceCount). proc is /proc.
+// ReadGPUs returns the GPUs in the order of their PCI addresses, which is that of NVML's indexes. It returns none if
+// the driver is not loaded. It leaves out GPUs that the driver is configured to exclude, which have a directory here
+// but no index in NVML (nvmlGetExcludedDeviceCount). proc is /proc.
 func ReadGPUs(proc string) (gpus []GPU) {
 	entries, _ := os.ReadDir(filepath.Join(proc, "driver/nvidia/gpus")) // sorted
 	for _, e := range entries {
@@ -77,8 +77,8 @@ type Instance struct {
 	ID    int
 }
 
-// ReadInstances returns the GPU instances by the number N of each /dev/nvidia-caps/nvidia-capN that gives access to
-// one of them, or to a compute instance in it.
+// ReadInstances returns GPU instances by a number N: /dev/nvidia-caps/nvidia-capN gives access to the instance, or to a
+// compute instance in it.
 func ReadInstances(proc string) map[int]Instance {
 	found := map[int]Instance{}
 	root := filepath.Join(proc, "driver/nvidia/capabilities")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pagetest compares generated parts of pages below docs/ with what they are generated from, for tests.
+// Package pagetest compares generated parts of pages below docs/ with their sources, for tests.
 package pagetest
 
 import (

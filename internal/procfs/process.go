@@ -22,7 +22,7 @@ func ReadNamespace(pid int, kind string) (string, error) {
 }
 
 // ListNumbers returns the numeric entries of a directory of /proc in ascending order: processes ("/proc"), or the
-// threads ("task") or descriptors ("fd") of a process. What was listed before an error is returned with it.
+// threads ("task") or descriptors ("fd") of a process. With an error it returns the entries that were read before.
 func ListNumbers(dir string) (numbers []int, err error) {
 	file, err := os.Open(dir)
 	if err != nil {
@@ -74,7 +74,7 @@ func SetName(name string) error {
 	return err
 }
 
-// StartTime returns when a process started, in clock ticks since boot, or 0 where there is no such process.
+// StartTime returns the start time of a process in clock ticks since boot, or 0 if there is no such process.
 func StartTime(pid int) (uint64, error) {
 	s, _, err := ReadStat("/proc", pid)
 	return s.Start, err
@@ -118,7 +118,7 @@ func HasEnded(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.
 // does not show that: it is root for every process that is not dumpable.
 func IsRoots(pid int) bool { return IsOf(pid, "0") }
 
-// IsOf is IsRoots for a user of any uid.
+// IsOf reports whether a user started the process, like IsRoots.
 func IsOf(pid int, uid string) bool {
 	status, err := ReadStatus("/proc", pid, "Uid")
 	if err != nil {

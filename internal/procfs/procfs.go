@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package procfs reads facts about processes from /proc, mostly from /proc/PID/stat (proc_pid_stat(5)).
-// Reading that never hangs, unlike /proc/PID/cmdline, which waits for a lock that a process stuck in the
-// kernel may hold.
+// Package procfs reads facts about processes from /proc, mostly from /proc/PID/stat (proc_pid_stat(5)). Reading that
+// file never hangs, unlike /proc/PID/cmdline, which waits for a lock that a process stuck in the kernel may hold.
 package procfs
 
 import (

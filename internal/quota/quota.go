@@ -18,14 +18,14 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// ForgetUnusedQuotas removes the limits of jobs without files on the file system of dir, since its quota
-// file would grow with every job. A limit stays while files exist: a descriptor of an ended job's file
-// may have been passed to another job (unix(7), SCM_RIGHTS). It does nothing where there are no quotas.
+// ForgetUnusedQuotas removes the limits of jobs without files on the file system of dir: otherwise its quota file would
+// grow with every job. A limit stays while files exist, because another job may have been passed a descriptor of an
+// ended job's file (unix(7), SCM_RIGHTS). It does nothing if there are no quotas.
 //
-// The process that removes a job's last file calls it, and that is one of two. One is written in Go: it empties the
-// trash after the job, and ends what `gojail run` started. The other is the plugin's job_epilog, which removes
-// an empty /tmp itself and starts no Go for that (quota_forget_unused in spank/common/quota.c):
-// without a limit that ends there, the quota file of a node whose jobs leave nothing would grow with each.
+// The process that removes a job's last file forgets the limit. There are two such processes. One is written in Go: it
+// empties the trash after the job, and ends the sandboxes of `gojail run`. The other is the plugin's job_epilog, which
+// removes an empty /tmp itself and starts no Go for that (quota_forget_unused in spank/common/quota.c): otherwise, the
+// quota file of a node whose jobs leave nothing would grow with each of them.
 func ForgetUnusedQuotas(dir *os.File) {
 	for project := uint64(contract.ProjectOfRuns); project <= math.MaxUint32; {
 		var next block
@@ -40,9 +40,8 @@ func ForgetUnusedQuotas(dir *os.File) {
 	}
 }
 
-// forgetLimit removes the limit of a project that had nothing when it was found, unless a job of the same number has
-// come meanwhile: that may have taken the limit for its own (quota_set_limit in spank/common/quota.c), and gets it
-// back.
+// forgetLimit removes the limit of a project that had no files when it was found. A job of the same number may have
+// begun meanwhile and taken over the limit (quota_set_limit in spank/common/quota.c): then forgetLimit restores it.
 func forgetLimit(dir uintptr, project uint32, found block) {
 	const limits = 5 // QIF_LIMITS
 	var none, now block
@@ -63,7 +62,7 @@ const (
 	getNextQuota = 0x800009<<8 | 2
 )
 
-// block is a struct if_dqblk, and where offsetID counts, a struct if_nextdqblk (linux/quota.h).
+// block is a struct if_dqblk or, if offsetID is used, a struct if_nextdqblk (linux/quota.h).
 type block [72]byte
 
 const offsetSpace, offsetInodes, offsetValid, offsetID = 16, 40, 64, 68
@@ -81,8 +80,8 @@ func hasLimit(b *block) bool {
 	return binary.NativeEndian.Uint64(b[:]) != 0 || binary.NativeEndian.Uint64(b[24:]) != 0
 }
 
-// TakeAnyProject lets a directory accept files of other projects: rename(2) moves no file between
-// projects, and the owner of a directory has chosen its project (ioctl_fsxattr, linux/fs.h).
+// TakeAnyProject lets a directory accept files of other projects. Otherwise rename(2) moves no file between projects,
+// and the owner of a directory has chosen its project (ioctl_fsxattr, linux/fs.h).
 func TakeAnyProject(dir *os.File) {
 	const get, set, inherit = 0x801c581f, 0x401c5820, 0x200
 	var attributes [28]byte // struct fsxattr
@@ -98,8 +97,8 @@ func TakeAnyProject(dir *os.File) {
 // ErrOldKernel is the reason if the kernel has no quotactl_fd(2), or no quotas at all.
 var ErrOldKernel = fmt.Errorf("tmp_size: this node's kernel has no quotas of directories: quotactl_fd: %w", unix.ENOSYS)
 
-// Enforced returns nil if the file system of dir, which need not exist, enforces limits of directories,
-// or else the reason. Linux 5.14 (quotactl_fd(2)).
+// Enforced returns nil if the file system of dir, which need not exist, enforces limits of directories, or else the
+// reason why it does not. Linux 5.14 (quotactl_fd(2)).
 func Enforced(dir string) error {
 	const getState = 0x5808<<8 | 2 // Q_XGETQSTATV, PRJQUOTA (linux/dqblk_xfs.h)
 	for ; !rootpath.Exists(dir) && dir != "/"; dir = filepath.Dir(dir) {

@@ -11,16 +11,15 @@ import (
 	"github.com/gojail/gojail/gojail/contract"
 )
 
-// Usage is what the files of a job take on a file system with project quotas, in bytes.
+// Usage is the space that the files of a job take on a file system with project quotas, in bytes.
 type Usage struct {
 	Used  uint64
 	Limit uint64 // 0: none
 }
 
-// ReadUsage returns what a job uses of the file system of dir, a descriptor that may be one of O_PATH. It is not known
-// where there are no project quotas, or where the job's directory is in the project of the administrator
-// (quota_count_only in spank/common/quota.c). The cost is one system call (quotactl_fd(2)), however many files
-// there are.
+// ReadUsage returns a job's usage of the file system of dir, a descriptor that may be one of O_PATH. The usage is
+// unknown if there are no project quotas, or if the job's directory is in a project of the administrator
+// (quota_count_only in spank/common/quota.c). It costs one system call (quotactl_fd(2)), however many files there are.
 func ReadUsage(dir int, job string) (u Usage, known bool) {
 	const limitUnit = 1 << 10
 	project, valid := findProject(job)
@@ -33,7 +32,7 @@ func ReadUsage(dir int, job string) (u Usage, known bool) {
 	}
 	u.Limit = binary.NativeEndian.Uint64(found[:]) * limitUnit
 	u.Used = binary.NativeEndian.Uint64(found[offsetSpace:])
-	// A job that has a project has a directory in it, at least.
+	// A job with a project has at least a directory in it.
 	return u, hasInodes(&found)
 }
 

@@ -25,30 +25,30 @@ var ErrTimeIsUp = errors.New("it is large, or a process keeps writing to it; run
 
 // remover empties one directory.
 type remover struct {
-	// directories to empty; inside the first one, those that full directories could not be moved out of
+	// directories to be emptied; inside the first one, those out of which full directories could not be moved
 	tops  []*os.File
 	moved int // number of directories moved up
-	Until time.Time
+	until time.Time
 
 	deep     *os.File // with errTooDeep: the directory to continue with
 	deepPath string
 }
 
-// MaxTops is the limit of nested directories that are emptied at once because nothing can be moved out of
-// them. Each costs a descriptor and a level of recursion.
+// MaxTops is the limit of nested directories that are emptied at once because nothing can be moved out of them. Each
+// costs a descriptor and a level of recursion.
 const MaxTops = 64
 
 // errTooDeep means that there are more than MaxTops.
 var errTooDeep = errors.New("too deep")
 
-// Remove removes parent/name and everything below it. The tree belonged to a user: processes that remain
-// may exchange directories for symlinks at any time, and the tree can be deeper than the limits of
-// descriptors or stack. So Remove never walks it: it opens directories only directly below parent/name,
-// and moves a directory there that is not empty up to parent/name, to be emptied next. Directories that
-// cannot be moved, see moveUp, are emptied in place in the same way.
+// Remove removes parent/name and everything below it. The tree belonged to a user: processes that remain may exchange
+// directories for symlinks at any time, and the tree can be deeper than the limits of descriptors or stack. So Remove
+// never walks it. It opens directories only directly below parent/name, and moves a directory in them that is not empty
+// up to parent/name, to be emptied next. Directories that cannot be moved (see moveUp) are emptied in place in the same
+// way.
 //
-// It follows no symlink and crosses no mount: a mount there in the host's namespace stays and is an
-// error. A missing name is no error. ErrTimeIsUp reports that files remain when the time is up.
+// It follows no symlink and crosses no mount. A mount there in the host's namespace stays, and is an error. It is no
+// error if the name is missing. ErrTimeIsUp reports that files remain when the time is up.
 func Remove(parent, name string, until time.Time) error {
 	path := filepath.Join(parent, name)
 	dir, err := rootpath.OpenDirectory(unix.AT_FDCWD, parent, 0)
@@ -82,7 +82,7 @@ func Remove(parent, name string, until time.Time) error {
 // emptyTree empties top. A directory that is too deep is emptied first, separately; then it begins again.
 func emptyTree(top *os.File, path string, until time.Time) error {
 	for at, atPath := top, path; ; {
-		r := &remover{Until: until}
+		r := &remover{until: until}
 		err := r.empty(at, atPath)
 		done := at == top
 		if !done {
@@ -97,24 +97,24 @@ func emptyTree(top *os.File, path string, until time.Time) error {
 	}
 }
 
-// empty removes all entries of top, which is one of r.tops meanwhile. Its next turn finds directories
-// that were moved up.
+// empty removes all entries of top, which is one of r.tops meanwhile. Its next turn finds the directories that were
+// moved up.
 func (r *remover) empty(top *os.File, path string) error {
 	r.tops = append(r.tops, top)
 	defer func() { r.tops = r.tops[:len(r.tops)-1] }()
 	quota.TakeAnyProject(top)
 	seizeDirectory(top)
-	return r.turns(top, path, func(name string) error {
-		return r.Open(top, name, path, func(dir *os.File, path string) error {
-			return r.turns(dir, path, func(child string) error { return r.moveUp(dir, child, path) })
+	return r.emptyInTurns(top, path, func(name string) error {
+		return r.open(top, name, path, func(dir *os.File, path string) error {
+			return r.emptyInTurns(dir, path, func(child string) error { return r.moveUp(dir, child, path) })
 		})
 	})
 }
 
-// turns removes the entries of dir until it is empty, files first: they make room for directories to
-// move.
-func (r *remover) turns(dir *os.File, path string, full func(name string) error) error {
-	for r.inTime() {
+// emptyInTurns removes the entries of dir until it is empty. Files are removed first, because they make room for the
+// names of directories that are moved. It calls full for each directory that is not empty.
+func (r *remover) emptyInTurns(dir *os.File, path string, full func(name string) error) error {
+	for r.isInTime() {
 		names, err := ReadNames(dir)
 		if err != nil {
 			return fmt.Errorf("cannot read %s: %w", path, oneline.Errno(err))
@@ -124,17 +124,17 @@ func (r *remover) turns(dir *os.File, path string, full func(name string) error)
 		}
 		var left []string
 		for _, name := range names {
-			if !r.inTime() {
+			if !r.isInTime() {
 				break
 			}
-			if err := removeEntry(dir, name, forPeople(path, name)); isFull(err) {
+			if err := removeEntry(dir, name, formatPath(path, name)); isFull(err) {
 				left = append(left, name)
 			} else if err != nil {
 				return err
 			}
 		}
 		for _, name := range left {
-			if !r.inTime() {
+			if !r.isInTime() {
 				break
 			}
 			if err := full(name); err != nil {
@@ -145,11 +145,11 @@ func (r *remover) turns(dir *os.File, path string, full func(name string) error)
 	return fmt.Errorf("cannot remove %s in time: %w", path, ErrTimeIsUp)
 }
 
-func (r *remover) inTime() bool { return time.Now().Before(r.Until) }
+func (r *remover) isInTime() bool { return time.Now().Before(r.until) }
 
-// Open opens the directory in/name and calls do with it.
-func (r *remover) Open(in *os.File, name, path string, do func(dir *os.File, path string) error) error {
-	path = forPeople(path, name)
+// open opens the directory in/name and calls do with it.
+func (r *remover) open(in *os.File, name, path string, do func(dir *os.File, path string) error) error {
+	path = formatPath(path, name)
 	// Device numbers do not show a mount: a subvolume of btrfs has its own.
 	dir, err := rootpath.OpenDirectory(int(in.Fd()), name,
 		unix.RESOLVE_NO_XDEV|unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
@@ -176,13 +176,13 @@ func seizeDirectory(dir *os.File) {
 	unix.Fchmod(int(dir.Fd()), 0o700)
 }
 
-// moveUp moves a full directory to one of r.tops. If none accepts it, it becomes one itself: a full file
-// system has no space for its name, only subvolumes move out of a subvolume of btrfs, and nothing moves
-// out of a directory encrypted with a missing key.
+// moveUp moves a full directory to one of r.tops. If none of them accepts it, it becomes one itself: a full file system
+// has no space for its name, only subvolumes move out of a subvolume of btrfs, and nothing moves out of a directory
+// that is encrypted with a missing key.
 func (r *remover) moveUp(dir *os.File, child, path string) error {
 	err := r.rename(dir, child)
 	if err == unix.EROFS { // also for a subvolume that its owner has made read-only
-		if err := r.Open(dir, child, path, func(*os.File, string) error { return nil }); err != nil {
+		if err := r.open(dir, child, path, func(*os.File, string) error { return nil }); err != nil {
 			return err
 		}
 		err = r.rename(dir, child)
@@ -192,13 +192,13 @@ func (r *remover) moveUp(dir *os.File, child, path string) error {
 		return nil
 	case unix.EXDEV, unix.ENOSPC, unix.EDQUOT, unix.ENOKEY, unix.EMLINK:
 		if len(r.tops) < MaxTops {
-			return r.Open(dir, child, path, r.empty)
+			return r.open(dir, child, path, r.empty)
 		}
-		return r.Open(dir, child, path, r.putOff)
+		return r.open(dir, child, path, r.putOff)
 	case unix.EBUSY:
-		return fmt.Errorf("cannot remove %s: a file system is mounted there; unmount it", forPeople(path, child))
+		return fmt.Errorf("cannot remove %s: a file system is mounted there; unmount it", formatPath(path, child))
 	}
-	return fmt.Errorf("cannot move %s out of the way: %w", forPeople(path, child), err)
+	return fmt.Errorf("cannot move %s out of the way: %w", formatPath(path, child), err)
 }
 
 // putOff stores a directory for emptyTree.
@@ -237,8 +237,8 @@ func renameInto(dir *os.File, child string, top *os.File, to string) error {
 	return err
 }
 
-// forPeople returns path/name for a message. Users choose the name and the depth, so both are limited.
-func forPeople(path, name string) string {
+// formatPath returns path/name for a message. Users choose the name and the depth, so both are limited.
+func formatPath(path, name string) string {
 	if len(path) >= contract.PathMax {
 		return path
 	}
@@ -277,8 +277,8 @@ func ReadNames(dir *os.File) ([]string, error) {
 	return names, err
 }
 
-// makeWritable makes a btrfs subvolume writable, which its owner, any user, may have made read-only. If
-// that fails, the removal reports the reason.
+// makeWritable makes a btrfs subvolume writable: any user may own one, and make it read-only. If makeWritable fails,
+// the removal reports the reason.
 func makeWritable(dir *os.File) {
 	const subvolume, setFlags = 256, 0x4008941a // BTRFS_FIRST_FREE_OBJECTID, BTRFS_IOC_SUBVOL_SETFLAGS (linux/btrfs.h)
 	var st unix.Stat_t

@@ -115,11 +115,11 @@ func TestRemoveTreeSeizesDirectories(t *testing.T) {
 	passed, err := rootpath.OpenDirectory(unix.AT_FDCWD, dir+"/top/tmp", 0)
 	require.NoError(t, err)
 	defer passed.Close()
-	r := &remover{Until: soon()}
+	r := &remover{until: soon()}
 	top, err := rootpath.OpenDirectory(unix.AT_FDCWD, dir+"/top", 0)
 	require.NoError(t, err)
 	defer top.Close()
-	require.NoError(t, r.Open(top, "tmp", dir+"/top", func(*os.File, string) error {
+	require.NoError(t, r.open(top, "tmp", dir+"/top", func(*os.File, string) error {
 		var st unix.Stat_t
 		require.NoError(t, unix.Fstat(int(passed.Fd()), &st))
 		assert.Zero(t, st.Uid)

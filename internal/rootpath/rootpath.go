@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rootpath resolves paths inside a root that others may write to, by openat2(2) (Linux 5.6) and
-// never by their text.
+// Package rootpath resolves paths inside a root to which others may write, by openat2(2) (Linux 5.6) and never by their
+// text.
 package rootpath
 
 import (
@@ -85,7 +85,7 @@ func OpenDirectory(dir int, name string, resolve uint64) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// ReadLink returns the absolute path that a symbolic link below root names, or "" if the path is none.
+// ReadLink returns the absolute path that a symbolic link below root names, or "" if the path is not a symbolic link.
 func ReadLink(root int, path string) string {
 	dir, err := OpenBeneath(root, filepath.Dir(path), InRoot)
 	if err != nil {
@@ -104,7 +104,7 @@ func ReadLink(root int, path string) string {
 }
 
 // OpenFileInRoot opens a regular file for reading, as a process with that root would. It opens a path descriptor first,
-// so that nothing happens to a device or a pipe.
+// so that a device or a pipe is never opened.
 func OpenFileInRoot(root int, path string) (*os.File, error) {
 	fd, err := OpenInRoot(root, path, unix.O_PATH)
 	if err != nil {
@@ -121,9 +121,9 @@ func OpenFileInRoot(root int, path string) (*os.File, error) {
 	return ReopenFile(fd, path)
 }
 
-// ReopenFile opens the regular file of a path descriptor for reading. It fails with EAGAIN where a process of the
-// file's owner has a lease on it: open(2) would wait for that, 45 seconds by default, and as often as the owner likes
-// (F_SETLEASE).
+// ReopenFile opens the regular file of a path descriptor for reading. It fails with EAGAIN if a process of the file's
+// owner has a lease on it: open(2) would wait until the lease is broken, 45 seconds by default, and as often as the
+// owner likes (F_SETLEASE).
 func ReopenFile(at int, name string) (*os.File, error) {
 	fd, err := -1, error(unix.EINTR)
 	for err == unix.EINTR {

@@ -28,15 +28,15 @@ const (
 
 // Commands runs Slurm's commands.
 type Commands struct {
-	Dir     string        // of the commands
+	Dir     string        // directory of the commands
 	Conf    string        // slurm.conf; empty: Slurm's default
-	Timeout time.Duration // of one command
+	Timeout time.Duration // timeout of one command
 	Format  string        // Auto, Text or JSON
 
 	mutex     sync.Mutex
-	release   string // of the commands, as they print it
+	release   string // release of the commands, as they print it
 	binary    string // identity of the scontrol that printed it
-	lacksJSON bool   // whether it has no plugin for JSON
+	lacksJSON bool   // whether Slurm's plugin for JSON is missing
 }
 
 // dirs are the possible directories of the commands. PATH is not used.
@@ -66,7 +66,7 @@ func (c *Commands) Nodes(ctx context.Context) (*Nodes, error) {
 		readNodesText, c.program("scontrol", "--all", "--detail", "show", "node"))
 }
 
-// Jobs returns the numbers of jobs: of those that wait and run, and of those that ended in the last MinJobAge seconds.
+// Jobs returns the numbers of jobs: of those that wait or run, and of those that ended in the last MinJobAge seconds.
 func (c *Commands) Jobs(ctx context.Context) (*Jobs, error) {
 	j := newJobs()
 	odd, err := Rows(ctx, c.program("squeue", "--all", "--states=all"), jobColumns, j.add)
@@ -78,7 +78,7 @@ func (c *Commands) Diag(ctx context.Context) (*Diag, error) {
 	return readEither(ctx, c, readDiagJSON, c.program("sdiag", jsonFlag), readDiagText, c.program("sdiag"))
 }
 
-// answer is what JSON and text are read into.
+// answer is a result that is read from JSON or from text.
 type answer interface {
 	addUnread(err error) // the error with which JSON was read before this text
 }
@@ -94,10 +94,10 @@ func (n *Nodes) addUnread(err error) {
 
 func (d *Diag) addUnread(err error) { d.Odd.add(unreadJSON, err.Error()) }
 
-// readEither reads JSON where the release has it, else text. Slurm's plugins for JSON may be missing on this host. JSON
-// that cannot be read as a whole, of one byte perhaps, counts as one odd record, and text is asked for: its records
-// are read one by one. The same goes for JSON without a record, as Slurm's commands may print where they fail, also
-// with exit status 0.
+// readEither reads JSON if the release has it, otherwise text. Slurm's plugins for JSON may be missing on this host.
+// JSON that cannot be parsed as a whole, perhaps because of one byte, counts as one odd record. Then readEither reads
+// text, whose records are parsed one by one. It does the same with JSON without a record: Slurm's commands may print
+// that when they fail, even with exit status 0.
 func readEither[T answer](ctx context.Context, c *Commands, parseJSON func(io.Reader) (T, error), asJSON Program,
 	parseText func(io.Reader) (T, error), asText Program) (T, error) {
 	if !c.usesJSON() {
@@ -123,7 +123,8 @@ func readEither[T answer](ctx context.Context, c *Commands, parseJSON func(io.Re
 	return result, err
 }
 
-// pluginText matches what Slurm's programs say if they do not find the plugins data_parser/v0.0.42 or serializer/json.
+// pluginText matches the messages of Slurm's programs if they do not find the plugins data_parser/v0.0.42 or
+// serializer/json.
 var pluginText = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)JSON plugin|data_parser|serializer`)
 })
@@ -140,8 +141,8 @@ func (c *Commands) Ping(ctx context.Context) ([]Controller, error) {
 
 var releaseText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(\d\d)\.(\d\d)\.\d+`) })
 
-// FindRelease asks the commands for their release, which asks no slurmctld, if they have been replaced since the last
-// call.
+// FindRelease asks the commands for their release, if they have been replaced since the last call. That needs no
+// slurmctld.
 func (c *Commands) FindRelease(ctx context.Context) error {
 	path := filepath.Join(c.Dir, "scontrol")
 	info, err := os.Stat(path)
@@ -177,8 +178,8 @@ func (c *Commands) Describe() (release, format string) {
 	return c.release, format
 }
 
-// usesJSON reports whether the release has the JSON that is read here. A later release than is known gets text, which
-// changes less.
+// usesJSON reports whether the release has the JSON that this package parses. Later releases than the known ones get
+// text, which changes less.
 func (c *Commands) usesJSON() bool {
 	if c.Format != Auto {
 		return c.Format == JSON

@@ -16,7 +16,8 @@ type Diag struct {
 	Odd    Odd
 }
 
-// isValue reports whether a number is one of the statistics: not negative, and none of NO_VAL and INFINITE (slurm.h).
+// isValue reports whether a number is a value of the statistics: it is not negative, and not NO_VAL or INFINITE
+// (slurm.h).
 func isValue(n float64) bool {
 	const noValue, infinite = 0xfffffffe, 0xffffffff // in 64 bits, both are 1 << 64 as float64
 	return n >= 0 && n < 1<<63 && n != noValue && n != infinite
@@ -53,7 +54,7 @@ func Limit(list []RPC, most int) []RPC {
 	return few
 }
 
-// addRPC adds an RPC to a list. sdiag may have two lines with the same name: of users without one, by name "nobody".
+// addRPC adds an RPC to a list. sdiag may have two lines with the same name: users without a name are called "nobody".
 func addRPC(list []RPC, seen map[string]int, r RPC) []RPC {
 	r.Name = toLabel(r.Name)
 	if i, known := seen[r.Name]; known {
@@ -68,7 +69,7 @@ func addRPC(list []RPC, seen map[string]int, r RPC) []RPC {
 	return append(list, r)
 }
 
-// finish puts limits on what was read.
+// finish limits the lists that were read.
 func (d *Diag) finish() *Diag {
 	d.Types = Limit(d.Types, rpcTypesMost)
 	return d

@@ -11,7 +11,8 @@ import (
 	"sync"
 )
 
-// sections are those of sdiag's output, by the beginning of their first line, with the names in JSON of their values.
+// sections are the sections of sdiag's output, by the beginning of their first line, with the names in JSON of their
+// values.
 var sections = []struct {
 	begin  string
 	values map[string]string
@@ -52,7 +53,7 @@ var sections = []struct {
 	{"Pending RPC statistics", nil},
 }
 
-// firstSection has the values before the first section.
+// firstSection has the names of the values before the first section.
 var firstSection = map[string]string{
 	"Server thread count": "server_thread_count", "Agent queue size": "agent_queue_size", "Agent count": "agent_count",
 	"Agent thread count": "agent_thread_count", "DBD Agent queue size": "dbd_agent_queue_size",
@@ -87,17 +88,17 @@ const (
 	sinceKey  = "req_time_start"
 )
 
-// diagReader is where in the output of sdiag a line is.
+// diagReader is a position in the output of sdiag.
 type diagReader struct {
 	*Diag
-	values       map[string]string // of the section
-	rpcs         *[]RPC            // of the section; nil: it has none
+	values       map[string]string // names of the section's values
+	rpcs         *[]RPC            // list for the section's RPCs; nil: it has none
 	types, users map[string]int
-	known        int // lines that were known
+	known        int // number of lines that were recognized
 }
 
-// readDiagText reads the output of sdiag. Lines that are not known are skipped, and so is a value that is not an
-// unsigned number.
+// readDiagText reads the output of sdiag. It skips lines that it does not know, and values that are not unsigned
+// numbers.
 func readDiagText(r io.Reader) (*Diag, error) {
 	d := &diagReader{Diag: &Diag{Values: map[string]float64{}}, values: firstSection, types: map[string]int{},
 		users: map[string]int{}}

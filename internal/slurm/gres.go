@@ -11,8 +11,8 @@ import (
 // typesMost is the limit of the GPU types of a node.
 const typesMost = 32
 
-// readGPUs returns the GPUs of a node from its GRES and from those of them that are allocated:
-// "gpu:h100:4(S:0-1),nic:2" and "gpu:h100:1(IDX:0),nic:0".
+// readGPUs returns the GPUs of a node from its GRES and from its allocated GRES: "gpu:h100:4(S:0-1),nic:2" and
+// "gpu:h100:1(IDX:0),nic:0".
 func readGPUs(gres, used string) ([]GPUs, error) {
 	var list []GPUs
 	find := func(kind string) *GPUs {
@@ -49,11 +49,11 @@ func readGPUs(gres, used string) ([]GPUs, error) {
 	return list, nil
 }
 
-// noType is what Slurm prints for the type of GPUs that have none and whose topology it knows: "gpu:(null):8(IDX:0-7)"
-// (_node_gres_used prints a NULL).
+// noType is the text that Slurm prints for the type of GPUs without a type whose topology it knows:
+// "gpu:(null):8(IDX:0-7)" (_node_gres_used prints a NULL).
 const noType = ":(null)"
 
-// SplitGRES splits a list of GRES at the commas outside of parentheses, and returns its parts without what is in
+// SplitGRES splits a list of GRES at the commas outside of parentheses, and returns its parts without their
 // parentheses: "gpu:h100:1".
 func SplitGRES(text string) (list []string) {
 	text = strings.ReplaceAll(text, noType, "")

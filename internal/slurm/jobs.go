@@ -14,7 +14,7 @@ import (
 	"github.com/gojail/gojail/internal/hostlist"
 )
 
-// Jobs are the numbers of jobs. The tasks of a job array count one by one, also those that are one record still.
+// Jobs are the numbers of jobs. The tasks of a job array count one by one, even while they are still one record.
 type Jobs struct {
 	States     map[string]int      // by state
 	Partitions map[InPartition]int // by partition and state; a job that waits in several partitions counts in each
@@ -22,14 +22,14 @@ type Jobs struct {
 	Nodes      map[string]int      // running jobs by node
 	Odd        Odd
 
-	partitions map[string]bool // those that are told apart
+	partitions map[string]bool // partitions that are counted separately
 }
 
 // InPartition is a state or a reason of jobs in a partition.
 type InPartition struct{ Partition, Word string }
 
-// jobColumns are those of squeue for Jobs.add: state, partitions, nodes, tasks, reason. The reason is last: it may be
-// any text.
+// jobColumns are the columns of squeue for Jobs.add: state, partitions, nodes, tasks, reason. The reason is last,
+// because it may be any text.
 var jobColumns = []string{"%T", "%P", "%N", "%K", "%r"}
 
 // JobStates are the states of jobs (squeue(1), JOB STATE CODES).
@@ -41,12 +41,12 @@ var JobStates = []string{
 	"signaling", "special_exit", "stage_out", "stopped", "suspended", "timeout",
 }
 
-// Other is the name of what is beyond the limits of a list.
+// Other is the name of the entry for everything beyond the limits of a list.
 const Other = "other"
 
 const (
-	partitionsMost = 256 // partitions that are told apart
-	reasonsMost    = 50  // reasons that are told apart, the most frequent ones
+	partitionsMost = 256 // partitions that are counted separately
+	reasonsMost    = 50  // reasons that are counted separately, the most frequent ones
 	countsMost     = 1 << 16
 )
 
@@ -58,7 +58,7 @@ func newJobs() *Jobs {
 	}
 }
 
-// add counts the job of a row of jobColumns. A job whose nodes cannot be read counts, but for its nodes.
+// add counts the job of a row of jobColumns. If its nodes cannot be parsed, it still counts the job, but on no node.
 func (j *Jobs) add(row []string) error {
 	state := strings.ToLower(row[0])
 	if state == "" {
@@ -90,7 +90,7 @@ func (j *Jobs) add(row []string) error {
 	return nil
 }
 
-// finish puts limits on what was read.
+// finish limits the lists that were read.
 func (j *Jobs) finish(odd Odd) *Jobs {
 	j.limitReasons()
 	j.Odd = odd
@@ -114,7 +114,7 @@ func addReason(counts map[InPartition]int, key InPartition, tasks int) {
 	counts[key] += tasks
 }
 
-// limitReasons keeps the most frequent reasons and makes one of the others.
+// limitReasons keeps the most frequent reasons and replaces the others by one.
 func (j *Jobs) limitReasons() {
 	total := map[string]int{}
 	for key, count := range j.Pending {
@@ -136,7 +136,7 @@ func (j *Jobs) limitReasons() {
 	j.Pending = few
 }
 
-// countTasks returns the number of tasks of a record: of "1-4,7%2" it is 5, of a job that is no array 1.
+// countTasks returns the number of tasks of a record: 5 for "1-4,7%2", 1 for a job that is not an array.
 func countTasks(text string) (int, error) {
 	text, _, _ = strings.Cut(text, "%")
 	if text == "" || text == "N/A" {

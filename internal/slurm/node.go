@@ -14,14 +14,14 @@ type Node struct {
 	Name          string
 	State         string   // base state: idle, mixed, allocated, down, error, future or unknown
 	Flags         []string // drain, maintenance, not_responding, …
-	Reason        string   // why it is drained or down, of whoever did that
+	Reason        string   // reason why it is drained or down
 	ReasonUser    string
 	ReasonTime    time.Time // zero: unknown
 	Partitions    []string
 	GPUs          []GPUs
 	CPUs          int
 	CPUsAllocated int
-	Version       string // of its slurmd
+	Version       string // version of its slurmd
 }
 
 // Nodes are all nodes of the cluster.
@@ -32,7 +32,7 @@ type Nodes struct {
 
 // GPUs are the GPUs of one type of a node.
 type GPUs struct {
-	Type             string // empty where gres.conf names none
+	Type             string // empty if gres.conf names none
 	Total, Allocated int
 }
 
@@ -46,7 +46,7 @@ var baseStates = []string{"unknown", "down", "idle", "allocated", "error", "mixe
 func (n *Node) setStates(words []string) {
 	n.State = "unknown"
 	for _, word := range words {
-		// sinfo's marks: of a node that does not respond, is powered down, …
+		// The suffixes are sinfo's marks for a node that does not respond, is powered down, …
 		word = strings.ToLower(strings.TrimRight(word, "*~#!%$@^-"))
 		switch {
 		case word == "":
@@ -60,8 +60,8 @@ func (n *Node) setStates(words []string) {
 	n.Flags = slices.Compact(n.Flags)
 }
 
-// States returns the words of the node's state, the base state first: "IDLE", "DRAIN". An unknown base state, and
-// anything but words, are errors.
+// States returns the words of the node's state, the base state first: "IDLE", "DRAIN". It fails if the base state is
+// unknown, or if the state has anything but words.
 func (r *Record) States() (words []string, err error) {
 	state := r.Field("State")
 	for word := range strings.SplitSeq(state, "+") {
@@ -80,7 +80,7 @@ func (r *Record) States() (words []string, err error) {
 // wordMost is the limit of a state, a flag or the reason of a job, in bytes.
 const wordMost = 40
 
-// toWord returns a text with letters, digits and underscores only, which is all that Slurm's own words have.
+// toWord returns a text with letters, digits and underscores only, because Slurm's own words have no other characters.
 func toWord(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

@@ -24,8 +24,8 @@ type number struct {
 // errNoNode is the error of JSON with an empty list of nodes. Text says whether the cluster has none.
 var errNoNode = errors.New("its list of nodes is empty")
 
-// readNodesJSON reads the output of scontrol --json=v0.0.42 show nodes, one node at a time. A node with a value that is
-// none keeps its other values; without a name and a state it is left out. An output without any node is an error.
+// readNodesJSON reads the output of scontrol --json=v0.0.42 show nodes, one node at a time. A node with an invalid
+// value keeps its other values; a node without a name and a state is left out. An output without any node is an error.
 func readNodesJSON(r io.Reader) (*Nodes, error) {
 	n := &Nodes{}
 	found := false
@@ -61,11 +61,12 @@ func readNodesJSON(r io.Reader) (*Nodes, error) {
 	return n, err
 }
 
-// readNodeJSON returns what can be read of a node (v0.0.42_node). Without a name and a state it has no state.
+// readNodeJSON returns the values of a node that can be parsed (v0.0.42_node). Without a name and a state, State is
+// empty.
 func readNodeJSON(raw json.RawMessage) (n Node, err error) {
 	values := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &values); err != nil {
-		return n, errors.New("a node is no object")
+		return n, errors.New("a node is not an object")
 	}
 	var name, version, reason, user, gres, used string
 	var states, partitions []string
@@ -117,8 +118,8 @@ func readErrors(d *json.Decoder) error {
 	return nil
 }
 
-// readObject reads an object and calls read at the value of a key. Errors that the object reports are its own; other
-// values are skipped, and so are lines before the object, which a wrapper of Slurm's command or a library may print.
+// readObject reads an object and calls read at the value of a key. It returns the errors that the object reports. It
+// skips other values, and lines before the object, which a wrapper of Slurm's command or a library may print.
 func readObject(r io.Reader, key string, read func(*json.Decoder) error) error {
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	var notices notices

@@ -13,8 +13,8 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// readNodesText reads the output of scontrol --detail show node, with times in UTC. A node whose record is not whole
-// keeps what can be read of it; without a name and a state, or with the name of another record, it is left out.
+// readNodesText reads the output of scontrol --detail show node, with times in UTC. A node with a damaged record keeps
+// the values that can be parsed. A node without a name and a state, or with the name of another record, is left out.
 func readNodesText(r io.Reader) (*Nodes, error) {
 	n := &Nodes{}
 	number := map[string]int{} // records by the name of their node
@@ -43,7 +43,7 @@ func readNodesText(r io.Reader) (*Nodes, error) {
 	return n, err
 }
 
-// toNode returns what can be read of a node. Without a name and a state it has no state.
+// toNode returns the values of a node that can be parsed. Without a name and a state, State is empty.
 func (r *Record) toNode() (n Node, err error) {
 	if len(r.ambiguous) > 0 {
 		err = fmt.Errorf("more than one %s", r.ambiguous[0])
@@ -68,7 +68,7 @@ func (r *Record) toNode() (n Node, err error) {
 	return n, oneline.Both(oneline.Both(err, bad), oneline.Both(bad1, bad2))
 }
 
-// countMost is the limit of a node's CPUs: Slurm's numbers without a value are above it.
+// countMost is the limit of a node's CPUs. Slurm's numbers for an unset value are above it.
 const countMost = 1 << 24
 
 func readCount(text string) (int, error) {

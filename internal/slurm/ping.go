@@ -36,8 +36,8 @@ func readPing(r io.Reader) (list []Controller, err error) {
 	return list, err
 }
 
-// IsActive reports whether the host must look at the cluster: it has no slurmctld, or that is the first one that
-// answers, or none does.
+// IsActive reports whether the host must watch the cluster: it has no slurmctld, or has the first one that answers, or
+// none answers.
 func IsActive(list []Controller, host string) bool {
 	short := func(name string) string { first, _, _ := strings.Cut(name, "."); return first }
 	own := -1

@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// Record is what scontrol prints of a node.
+// Record is the output of scontrol about a node.
 type Record struct {
-	// Reason is why the node is drained or down, or "". Its lines are joined with "\n".
+	// Reason is the reason why the node is drained or down, or "". Its lines are joined with "\n".
 	Reason string
 	// By is the user who gave the reason, and At the time, as Slurm prints it. Both are empty if scontrol prints none.
 	By, At string
 
 	fields    map[string]string
-	ambiguous []string // keys that a record has more than once
+	ambiguous []string // keys that the record has more than once
 }
 
-// Field returns a field of the node, such as "State". It is "" if it is "(null)", or if the record has it more than
-// once.
+// Field returns a field of the node, such as "State". It returns "" if the field is "(null)", or if the record has it
+// more than once.
 func (r *Record) Field(key string) string {
 	if value := r.fields[key]; value != "(null)" && !slices.Contains(r.ambiguous, key) {
 		return value
@@ -31,8 +31,8 @@ func (r *Record) Field(key string) string {
 	return ""
 }
 
-// ShowNode runs scontrol, with the arguments that the program has, for one node. What other tools or people have
-// written into a text of the node is not taken for a field: the output begins with the node, and free text is the end
+// ShowNode runs scontrol, with the arguments of the program, for one node. It does not take anything in a text of the
+// node, which other tools or people have written, for a field: the output begins with the node, and texts are the end
 // of a record.
 func ShowNode(ctx context.Context, p Program, node string) (*Record, error) {
 	p.Args = append(slices.Clone(p.Args), "show", "node", node)
@@ -61,8 +61,8 @@ func readRecord(text, node string) (record *Record, err error) {
 	return record, nil
 }
 
-// The parts of a record of scontrol show node (slurm_sprint_node_table): fields, the reason, and then comments and the
-// like.
+// The parts of a record of scontrol show node (slurm_sprint_node_table): fields, the reason, and then texts such as
+// comments.
 const (
 	inFields = iota
 	inReason
@@ -76,26 +76,26 @@ const (
 	reasonGoesOn = "          "
 )
 
-// wholeLines are the fields whose value is the rest of their line, whatever is in it.
+// wholeLines are the fields whose value is the rest of their line, whatever it contains.
 var wholeLines = []string{"AvailableFeatures", "ActiveFeatures", "Gres", "GresDrain", "GresUsed", "OS", "Partitions",
 	"CfgTRES", "AllocTRES"}
 
-// texts are the first fields of the lines after the reason, which people write, or which come after what people write.
+// texts are the first fields of the lines after the reason: people write them, or they follow a text that people write.
 var texts = []string{"Comment", "Extra", "InstanceId", "InstanceType", "ReservationName", "TLSCertTokenSet",
 	"Topology", "Parameters"}
 
 // reasonMost is the limit of the lines of a reason after the first one, in bytes.
 const reasonMost = 4 << 10
 
-// lastField is a field after the state that each record of slurmctld's has.
+// lastField is a field after the state that each record of slurmctld has.
 const lastField = "CfgTRES"
 
-// noNodes is what scontrol prints for a cluster without nodes, all of which may be dynamic ones that were deleted.
+// noNodes is the output of scontrol for a cluster without nodes, for example because all were dynamic and are deleted.
 const noNodes = "No nodes in the system"
 
 // readRecords calls take with each record of scontrol show node in its form of several lines. Between the fields and
-// the reason scontrol prints nothing that people write, but for features and GRES, which come before the state. Lines
-// before the first record are skipped: they are the error if there is no record.
+// the reason, scontrol prints nothing that people write except features and GRES, which come before the state.
+// readRecords skips lines before the first record: they are the error if there is no record.
 func readRecords(r io.Reader, take func(*Record)) error {
 	var record *Record
 	part, begins, empty := inFields, true, false // begins: a record can begin here, at first, and after an empty line
@@ -137,7 +137,7 @@ func readRecords(r io.Reader, take func(*Record)) error {
 	}
 }
 
-// addLine reads a line, and returns the part of the record that it belongs to.
+// addLine reads a line, and returns the part of the record to which it belongs.
 func (r *Record) addLine(line string, part int) int {
 	key, value, _ := strings.Cut(strings.TrimPrefix(line, fieldBegin), "=")
 	_, hasState := r.fields["State"]
@@ -182,7 +182,7 @@ func (r *Record) add(key, value string) {
 	r.fields[key] = value
 }
 
-// setReason reads the first line of a reason, at whose end scontrol says who gave it, and when: "
+// setReason reads the first line of a reason, at whose end scontrol prints its author and time: "
 // [root@2026-11-25T13:26:57]".
 func (r *Record) setReason(line string) {
 	r.Reason = line

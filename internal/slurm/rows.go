@@ -17,7 +17,7 @@ import (
 // Odd are records and values that could not be read.
 type Odd struct {
 	Count int
-	First string // the beginning of one, for a log
+	First string // beginning of the first one, for a log
 }
 
 func (o *Odd) add(what, text string) {
@@ -30,8 +30,8 @@ func (o *Odd) add(what, text string) {
 // separator separates the columns of a row: no name in Slurm has it.
 const separator = "\x1f"
 
-// Rows runs squeue or sinfo for columns such as "%i", and calls take with those of each row, which it tells whether it
-// could read it. The last column may be any text, of several lines: each row begins with a mark that nobody can have
+// Rows runs squeue or sinfo for columns such as "%i", and calls take with those of each row; an error of take counts
+// the row as odd. The last column may be any text, of several lines: each row begins with a mark that nobody can have
 // written into a text.
 func Rows(ctx context.Context, p Program, columns []string, take func(row []string) error) (Odd, error) {
 	mark := "@" + rand.Text()[:16]
@@ -39,8 +39,8 @@ func Rows(ctx context.Context, p Program, columns []string, take func(row []stri
 	return read(ctx, p, func(r io.Reader) (Odd, error) { return readRows(r, mark, len(columns), take) })
 }
 
-// readRows reads rows that begin with a mark. Lines before the first row are skipped: they are the error if there is
-// no row.
+// readRows reads rows that begin with a mark. It skips lines before the first row: they are the error if there is no
+// row.
 func readRows(r io.Reader, mark string, columns int, take func(row []string) error) (odd Odd, err error) {
 	var row []byte
 	var notices notices

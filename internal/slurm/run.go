@@ -25,7 +25,7 @@ type Program struct {
 // environment returns the variables of all of Slurm's programs, which inherit none: a variable such as SQUEUE_FORMAT,
 // SINFO_ALL or SLURM_CLUSTERS changes what they print.
 func (p Program) environment() []string {
-	env := []string{"SLURM_BITSTR_LEN=0"} // lists of tasks are whole
+	env := []string{"SLURM_BITSTR_LEN=0"} // lists of tasks are not cut off
 	if p.Conf != "" {
 		env = append(env, "SLURM_CONF="+p.Conf)
 	}
@@ -35,8 +35,8 @@ func (p Program) environment() []string {
 	return append(env, p.Env...)
 }
 
-// Run runs one of Slurm's programs and returns its output, which command.Run limits. All of gojail's programs run them
-// here or with read.
+// Run runs one of Slurm's programs and returns its output, which command.Run limits. All of gojail's programs run
+// Slurm's programs by Run or read.
 func Run(ctx context.Context, p Program) (string, error) {
 	if p.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -47,14 +47,14 @@ func Run(ctx context.Context, p Program) (string, error) {
 	return command.Run(ctx, p.Command)
 }
 
-// outputMost is the limit of an output that is read as it comes.
+// outputMost is the limit of an output that is parsed while it arrives.
 const outputMost = 1 << 30
 
-// restMost is how much is read, in bytes, of an output that cannot be parsed.
+// restMost is the number of bytes that are read of an output that cannot be parsed.
 const restMost = 64 << 20
 
-// read runs a program and returns what parse makes of its output, as it comes. An error of the program comes before one
-// of parse.
+// read runs a program and returns the result of parse, which reads the output while it arrives. An error of the program
+// takes precedence over one of parse.
 func read[T any](ctx context.Context, p Program, parse func(io.Reader) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
@@ -103,7 +103,7 @@ func failedSilently(err error) bool {
 	return failed.Stderr == "" && errors.As(failed.Err, &status)
 }
 
-// TimeoutError reports a program that did not end in time and was killed.
+// TimeoutError is the error for a program that did not end in time and was killed.
 type TimeoutError struct {
 	Name string
 	Most time.Duration
@@ -113,7 +113,7 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("%s does not answer in time, which is %v; see: scontrol ping, sdiag", e.Name, e.Most)
 }
 
-// ReadError reports an output that cannot be parsed.
+// ReadError is the error for an output that cannot be parsed.
 type ReadError struct {
 	Name string
 	Err  error

@@ -15,7 +15,7 @@ import (
 	"github.com/gojail/gojail/internal/wholefile"
 )
 
-// DamagedError reports a file that exists but cannot be used.
+// DamagedError is the error for a file that exists but cannot be used.
 type DamagedError struct {
 	Path string
 	Err  error
@@ -29,7 +29,8 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 // ignores unknown fields, which a later version may have written.
 func Read(path string, into any, check func() error) error { return read(path, into, check, false) }
 
-// ReadStrict is Read, but treats unknown fields as damage, for values that must be understood as a whole.
+// ReadStrict reads a file as Read does, but unknown fields count as damage. It is for values that must be understood as
+// a whole.
 func ReadStrict(path string, into any, check func() error) error {
 	return read(path, into, check, true)
 }

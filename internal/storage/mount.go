@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storage describes the file system that a directory lies on, without writing to it. Every
-// function but ReadTable may wait for the file system's server for ever: callers have a process or a
-// goroutine that they can give up.
+// Package storage describes the file system on which a directory lies, without writing to it. Every function except
+// ReadTable may wait for the file system's server for ever: callers have a process or a goroutine that they can give
+// up.
 package storage
 
 import (
@@ -99,7 +99,7 @@ func isBelow(path, dir string) bool {
 	return dir == "/" || path == dir || strings.HasPrefix(path, dir+"/")
 }
 
-// MountOf returns the mount that an open file lies on, or nil where this process's table lacks it.
+// MountOf returns the mount on which an open file lies, or nil if this process's table does not list it.
 func MountOf(fd int) (*Mount, error) {
 	id, err := MountID(fd)
 	if err != nil {
@@ -114,7 +114,7 @@ func MountOf(fd int) (*Mount, error) {
 	return nil, err
 }
 
-// MountID returns the number in mountinfo of the mount that an open file lies on (Linux 5.8).
+// MountID returns the number in mountinfo of the mount on which an open file lies (Linux 5.8).
 func MountID(fd int) (int, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID, &st); err != nil {
@@ -126,7 +126,7 @@ func MountID(fd int) (int, error) {
 	return int(st.Mnt_id), nil
 }
 
-// Walk is a walk along a path that remembers where it is, for the name of a storage that does not answer.
+// Walk is a walk along a path. It remembers its position, to name the storage that does not answer.
 type Walk struct {
 	table Table
 	mutex sync.Mutex
@@ -136,7 +136,7 @@ type Walk struct {
 // NewWalk returns a walk that has not begun.
 func NewWalk(table Table) *Walk { return &Walk{table: table} }
 
-// MoveTo says that the walk is at a path, which has no symbolic links.
+// MoveTo records that the walk is at a path, which has no symbolic links.
 func (w *Walk) MoveTo(path string) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -146,7 +146,7 @@ func (w *Walk) MoveTo(path string) {
 // Follow looks up each component of a path, as the kernel does.
 func (w *Walk) Follow(path string) { followPath(path, w.MoveTo) }
 
-// Mount returns the mount on which the walk is, waits, or has ended; nil where the table lacks it.
+// Mount returns the mount on which the walk is, waits, or has ended; nil if the table does not list it.
 func (w *Walk) Mount() *Mount {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()

@@ -26,14 +26,14 @@ const (
 	No
 )
 
-const nobody = 65534 // the user that a server makes of root, exports(5)
+const nobody = 65534 // user to whom a server maps root, exports(5)
 
 // private are the files of a distribution that only root may open.
 var private = []string{".", contract.RootLock, "root", "etc/shadow", "etc/gshadow", "lost+found", "etc/ssl/private",
 	"var/lib/private", "var/cache/private"}
 
-// SquashesRoot reports whether root of this node is another user on the storage: it opens files below
-// root that belong to root and are closed to others. It reads and writes none.
+// SquashesRoot reports whether root of this node is another user on the storage. It opens files below root that belong
+// to root and are closed to others. It reads no file and writes none.
 func SquashesRoot(root int) Answer {
 	for _, path := range private {
 		fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)
@@ -96,7 +96,7 @@ func HasXattrs(root int, name string) Answer {
 	return Unknown
 }
 
-// Latency is how long the storage takes to answer for the attributes of a file.
+// Latency is the time that the storage takes to return the attributes of a file.
 type Latency struct {
 	Count         int
 	Median, Total time.Duration
@@ -106,8 +106,8 @@ type Latency struct {
 // directories are read for names to ask for, those of a distribution first.
 var directories = []string{".", "usr/bin", "etc", "usr/lib", "bin", "lib", "usr/share", "home"}
 
-// MeasureLatency asks the storage for the attributes of most files below root, one after the other and
-// past the caches (statx(2), AT_STATX_FORCE_SYNC), for at most the given time.
+// MeasureLatency asks the storage for the attributes of at most most files below root, one after the other and past the
+// caches (statx(2), AT_STATX_FORCE_SYNC), for at most the given time.
 func MeasureLatency(root, most int, patience time.Duration) (l Latency) {
 	var each []time.Duration
 	end := time.Now().Add(patience)
@@ -149,7 +149,7 @@ func MeasureLatency(root, most int, patience time.Duration) (l Latency) {
 	return l
 }
 
-// readNames returns at most that many names of a directory, and whether its entries have types.
+// readNames returns at most so many names of a directory, and whether its entries have types.
 func readNames(dir *os.File, most int) (names []string, told Answer) {
 	buffer := make([]byte, 32<<10)
 	for len(names) < most {

@@ -11,9 +11,8 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Decode decodes text into the struct that into points to, and keeps what is needed to name lines. Keys
-// for which free returns true are names that users choose, so they may have upper-case letters. free may
-// be nil.
+// Decode decodes text into the struct to which into points, and keeps what names the lines of errors. Keys for which
+// free returns true are names that users choose, so they may have upper-case letters. free may be nil.
 func Decode(text string, into any, free func(toml.Key) bool) (*Source, error) {
 	meta, err := toml.Decode(text, into)
 	if err != nil {
@@ -45,8 +44,8 @@ func Decode(text string, into any, free func(toml.Key) bool) (*Source, error) {
 	return s, nil
 }
 
-// refuseUnknown returns an error with the keys that the struct has no field for; for an unknown table,
-// without the keys in it.
+// refuseUnknown returns an error with the keys for which the struct has no field. For an unknown table it does not name
+// the keys in the table.
 func (s *Source) refuseUnknown(into reflect.Type) error {
 	var errs []error
 	unknown := map[string]bool{}
@@ -59,7 +58,7 @@ func (s *Source) refuseUnknown(into reflect.Type) error {
 	return Join(errs...)
 }
 
-// refuseNumber refuses a number as a time: the library would take 20 for 20 ns.
+// refuseNumber refuses a number as a time, because the library would take 20 for 20 ns.
 func (s *Source) refuseNumber(key toml.Key) error {
 	const number, text = "Integer", "is a number; write " + aTime
 	starts := s.headers(key[0])
@@ -75,7 +74,7 @@ func (s *Source) refuseNumber(key toml.Key) error {
 	return nil
 }
 
-// refuseFirst is Refuse for a key of the whole text, at its first occurrence.
+// refuseFirst returns the error of Refuse for a key of the whole text, at its first occurrence.
 func (s *Source) refuseFirst(key toml.Key, text string) error {
 	for i := range s.headers(key[0]) {
 		e := s.Element(key[0], i)

@@ -47,8 +47,8 @@ func Join(errs ...error) error {
 	return all
 }
 
-// List returns an error as lines: each of several mistakes with the text before them, at most ten, and
-// then the number of others.
+// List returns an error as lines: each of several mistakes with the text before them, at most ten, and then the number
+// of the others.
 func List(err error) []string {
 	var all Mistakes
 	if !errors.As(err, &all) {
@@ -56,11 +56,11 @@ func List(err error) []string {
 	}
 	before := strings.TrimSuffix(err.Error(), all.Error()) // the name of the file
 	var lines []string
-	for i, one := range all {
+	for i, mistake := range all {
 		if i == mistakesMax {
 			return append(lines, fmt.Sprintf("%s%d more mistakes", before, len(all)-i))
 		}
-		lines = append(lines, before+one.Error())
+		lines = append(lines, before+mistake.Error())
 	}
 	return lines
 }

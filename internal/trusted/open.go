@@ -16,9 +16,9 @@ import (
 // linksMax is the kernel's limit of symbolic links in a path, path_resolution(7).
 const linksMax = 40
 
-// Open opens a regular file that only root can have written, for reading. It opens each directory and each
-// symbolic link on the way, and judges what it opened: a path that somebody changes meanwhile leads nowhere
-// else. inDir is called with the status of each directory on the way, and may refuse it; it may be nil.
+// Open opens a regular file that only root can have written, for reading. It opens each directory and each symbolic
+// link on the way, and judges the opened files, so that nobody can exchange the path meanwhile. It calls inDir with the
+// status of each directory on the way, which may refuse it; inDir may be nil.
 func Open(path string, inDir func(*unix.Stat_t) error) (*os.File, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("%s: must be an absolute path", path)
@@ -48,7 +48,7 @@ type walk struct {
 	path  string
 	inDir func(*unix.Stat_t) error
 	dir   int
-	name  string // of dir, for messages
+	name  string // path of dir, for messages
 	links int
 }
 
@@ -60,7 +60,7 @@ func (w *walk) enterRoot() error {
 	return w.enter(fd, "/")
 }
 
-// enter makes an open directory the one that the next name is looked up in.
+// enter makes an open directory the one in which the next name is looked up.
 func (w *walk) enter(fd int, name string) error {
 	unix.Close(w.dir)
 	w.dir, w.name = fd, name
@@ -78,8 +78,8 @@ func (w *walk) enter(fd int, name string) error {
 	return nil
 }
 
-// step opens one name in the directory. It returns the file if the name is that of a regular file, or else
-// the target of a symbolic link, with the new directory to look it up in.
+// step opens one name in the directory. If the name is that of a regular file, it returns the file; if it is that of a
+// symbolic link, the target, which is to be looked up in w.dir.
 func (w *walk) step(name string, last bool) (file *os.File, target string, err error) {
 	full := filepath.Join(w.name, name)
 	fail := func(err error) (*os.File, string, error) {

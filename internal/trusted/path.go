@@ -17,9 +17,9 @@ import (
 // directories of its symbolic links.
 func Parents(path string) error { return ParentsOf(path, 0) }
 
-// ParentsOf is Parents, where directories may also belong to the given user.
+// ParentsOf fails as Parents does, but directories may also belong to the given user.
 func ParentsOf(path string, owner uint32) error {
-	dirs, err := visited(path, owner)
+	dirs, err := listVisited(path, owner)
 	if err != nil {
 		return err
 	}
@@ -38,10 +38,10 @@ func ParentsOf(path string, owner uint32) error {
 	return nil
 }
 
-// visited walks path as the kernel does, and returns every directory in which it looks up a name. It fails for a
-// symbolic link of another user than root and the owner, who could replace it in a sticky directory. A path that ends
-// early is no error here; opening it will fail.
-func visited(path string, owner uint32) ([]string, error) {
+// listVisited walks path as the kernel does, and returns every directory in which it looks up a name. It fails for a
+// symbolic link that belongs neither to root nor to the owner: its user could replace it in a sticky directory. A path
+// that ends early is no error here; opening it will fail.
+func listVisited(path string, owner uint32) ([]string, error) {
 	var dirs []string
 	cur, rest := "/", strings.Split(path, "/")
 	for links := 0; len(rest) > 0; {
@@ -78,7 +78,7 @@ func visited(path string, owner uint32) ([]string, error) {
 	return dirs, nil
 }
 
-// checkLink fails if a symbolic link is of another user than root and the owner.
+// checkLink fails if a symbolic link belongs neither to root nor to the owner.
 func checkLink(path string, st *unix.Stat_t, owner uint32) error {
 	if st.Uid != 0 && st.Uid != owner {
 		if isPerson(st.Uid) {
@@ -91,8 +91,8 @@ func checkLink(path string, st *unix.Stat_t, owner uint32) error {
 	return nil
 }
 
-// isPerson reports whether a uid is a person's (login.defs(5)), whose files are not root's to take: 65534 is nobody, as
-// root is on storage that squashes it.
+// isPerson reports whether a uid is a person's (login.defs(5)), whose files root must not take over. 65534 is not: it
+// is nobody, to whom storage may map root.
 func isPerson(uid uint32) bool { return uid >= 1000 && uid != 65534 }
 
 // Check fails if a file is not of the given type (unix.S_IFREG or S_IFDIR), does not belong to root, or

@@ -22,8 +22,8 @@ type Identity struct {
 	MtimeSec, MtimeNsec, CtimeSec, CtimeNsec int64
 }
 
-// ReadFile reads a file that only root can have written, and returns its version; what names it in
-// errors, as in "the configuration". It checks the ownership of the descriptor that it reads.
+// ReadFile reads a file that only root can have written, and returns its version. what names the file in errors, as in
+// "the configuration". It checks the ownership of the descriptor from which it reads.
 func ReadFile(path, what string) ([]byte, Identity, error) {
 	var id Identity
 	if !filepath.IsAbs(path) {

@@ -7,6 +7,6 @@ package version
 // text is set by the linker.
 var text = "0.0.0~devel"
 
-// Text returns the version: "0.2.0", "0.2.0~git812.d74b302" of a commit before that release, or "0.0.0~devel" of what
-// the Makefile has not built.
+// Text returns the version: "0.2.0", "0.2.0~git812.d74b302" for a commit before that release, or "0.0.0~devel" if the
+// Makefile did not build the program.
 func Text() string { return text }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wholefile replaces a file atomically: a reader at any time, even after a crash, finds the old
-// text or the new one. A temporary file that a killed writer leaves is reused by the next one, so
-// concurrent writers of a file need a lock. The directory must belong to root: a name beside the file is
-// opened, without following symlinks or waiting for a FIFO.
+// Package wholefile replaces a file atomically: a reader at any time, even after a crash, finds the old text or the new
+// one. A temporary file that a killed writer leaves is reused by the next one, so concurrent writers of a file need a
+// lock. The directory must belong to root, because a name beside the file is opened, without following symlinks or
+// waiting for a FIFO.
 package wholefile
 
 import (
@@ -22,7 +22,7 @@ const Suffix = ".new"
 // restore the old text.
 func Write(path string, text []byte, mode fs.FileMode) error { return write(path, text, mode, false) }
 
-// Save is Write, and returns when the text and the name are on the disk.
+// Save replaces the file as Write does, and returns when the text and the name are on the disk.
 func Save(path string, text []byte, mode fs.FileMode) error {
 	if err := write(path, text, mode, true); err != nil {
 		return err
