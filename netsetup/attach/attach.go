@@ -21,10 +21,9 @@ import (
 // reason of the failure and would leave no time to undo anything.
 const undoTime = 30 * time.Second
 
-// Attach gives a job its VFs, and returns when all of them are ready for use. It returns the
-// same network again for a job that already has it in the same namespace, and first releases
-// what the job has in another namespace. After an error everything is as before; VFs that
-// could not be restored are in quarantine.
+// Attach gives a job its VFs, and returns when all of them are ready for use. If the job already has a network in the
+// same namespace, Attach returns that; if it has one in another namespace, for example because its holder died, Attach
+// releases that first. After an error everything is as before; VFs that could not be restored are in quarantine.
 func Attach(ctx context.Context, site Site, j Job) (*Network, error) {
 	s, err := beginSession(ctx, &site, j.ID)
 	if err != nil {
@@ -75,6 +74,8 @@ func (s *session) isComplete(known *record) bool {
 	return true
 }
 
+// attach gives the job its VFs, without undoing anything after an error. The record gets its network last: a record
+// without one is an attach that was interrupted.
 func (s *session) attach(ctx context.Context, j Job) (*Network, error) {
 	rec, rails, err := s.reserveVFs(ctx, j)
 	if err != nil {
@@ -99,9 +100,8 @@ var (
 	errControl = errors.New("the job's control interface failed")
 )
 
-// prepareNamespace sets up what programs expect in the job's namespace: a loopback interface
-// that is up, and the node's groups that may ping without privilege, of which a new
-// namespace has none (icmp(7)).
+// prepareNamespace sets up what programs expect in the job's namespace: a loopback interface that is up, and the node's
+// groups that may ping without privilege, because a new namespace has none (icmp(7)).
 func (s *session) prepareNamespace() error {
 	const ping = "ipv4/ping_group_range"
 	lo, err := s.space.FindByName("lo")
@@ -193,6 +193,8 @@ func (s *session) reserveVFs(ctx context.Context, j Job) (*record, []*rail, erro
 	return rec, rails, s.site.onStep("", "reserve", true)
 }
 
+// chooseVFs chooses VFs for the rails that the job asks for. It reads the cards anew for each job: administrators
+// change VFs, and cards come and go.
 func (s *session) chooseVFs(j Job) ([]choice, error) {
 	rails := s.site.Config.FindDefaultRails()
 	if j.Label != "" {

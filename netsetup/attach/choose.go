@@ -28,6 +28,7 @@ type taken struct {
 	slots map[railSlot]string
 }
 
+// railSlot is a position among the VFs of a rail.
 type railSlot struct {
 	rail string
 	slot int
@@ -123,6 +124,8 @@ func (c choice) explainUnusable(held taken) string {
 	return ""
 }
 
+// noneFreeError returns the error for a rail without a free VF. It names each VF with the reason, so that the user
+// knows for whom to wait, and the administrator what to restore.
 func noneFreeError(rail *config.Rail, all []choice, held taken, own map[string]bool) error {
 	if len(all) == 0 {
 		return fmt.Errorf("rail %s: the node has no VFs for it; run: gojail vf apply", rail.Name)
@@ -139,6 +142,7 @@ func noneFreeError(rail *config.Rail, all []choice, held taken, own map[string]b
 		strings.Join(who, "; "))
 }
 
+// errNoVF means that jobs, or quarantines, hold all VFs of a rail.
 var errNoVF = errors.New("no VF is free")
 
 // measureDistance returns the distance of a VF to the nearest of the GPUs.

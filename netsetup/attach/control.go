@@ -17,8 +17,8 @@ import (
 // controlName is the name of the control interface in a job.
 const controlName = "ctl0"
 
-// planControl returns the plan of a job's control interface, nil if the site has none. The
-// caller holds the node's lock, so that no other job gets the same slot of the pool.
+// planControl returns the plan of a job's control interface, nil if the site has none. The caller holds the node's
+// lock, so that no other job gets the same slot of the pool. A slot of an earlier boot is free: its interface is gone.
 func (s *session) planControl() (*control, error) {
 	p := s.site.Config.Control.Pool
 	if p == nil {
@@ -53,6 +53,8 @@ func (s *session) planControl() (*control, error) {
 	return c, nil
 }
 
+// findControlInterface returns the node's interface in the network of the control pool: the configured one, or that of
+// the default route.
 func (s *session) findControlInterface(ipv6 bool) (link.Link, error) {
 	if name := s.site.Config.Control.Interface; name != "" {
 		return s.host.FindByName(name)
@@ -73,6 +75,7 @@ func formatControlName(node, job string) string {
 	return fmt.Sprintf("gj%012x", hash.Sum64()&(1<<48-1))
 }
 
+// toLink returns the control interface in the terms of package link.
 func (c *control) toLink(proc string) link.Control {
 	l := link.Control{Name: c.Name, JobName: controlName, Interface: c.Interface, MTU: c.MTU, Proc: proc}
 	if c.Address.IsValid() {

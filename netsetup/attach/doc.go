@@ -8,7 +8,7 @@
 //	attach.go, session.go          Attach; several rails in parallel
 //	choose.go                      which VF for which rail (pure)
 //	steps.go                       the list of steps, forward and back
-//	rail.go, knobs.go              VF and PF: originals, move, names, what a PF decides
+//	rail.go, knobs.go              VF and PF: originals, move, names, properties that the PF controls
 //	rdma.go, gid.go, partition.go  RDMA devices, RoCE GIDs; partitions of InfiniBand by UFM
 //	interface.go, address.go       inside the job: sysctls, carrier, addresses, routes, probes
 //	control.go                     the interface with the job's default route

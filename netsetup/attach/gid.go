@@ -20,6 +20,8 @@ import (
 // in a work queue.
 const gidTime = 2 * time.Second
 
+// usesRoCE reports whether the job uses RDMA over Ethernet, by an address of the rail: only then is there a GID to wait
+// for.
 func (e *entry) usesRoCE() bool {
 	return e.Link != config.InfiniBand && (e.RDMA == config.RDMAExclusive || e.RDMA == config.RDMAShared) &&
 		len(e.Pools) > 0
@@ -101,6 +103,7 @@ func findCommonGID(n *Network) string {
 	return text
 }
 
+// newFindGID returns findGID for real devices, with a sysfs of the namespace that has the device.
 func newFindGID(proc string) func(*link.Namespace, string, netip.Addr) (int, error) {
 	return func(ns *link.Namespace, device string, address netip.Addr) (index int, err error) {
 		err = withSysfs(proc, ns, func(sys string) error { index, err = findGID(sys, device, address); return err })

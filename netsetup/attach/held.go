@@ -78,7 +78,7 @@ func (s store) listTaken(cfg *config.Config) (taken, error) {
 	return held, err
 }
 
-// ListNetworks returns the complete networks of jobs, and what is wrong with the records of others. state is
+// ListNetworks returns the complete networks of jobs, and the errors of records that cannot be read. state is
 // Site.State.
 func ListNetworks(state string) (networks []*Network, problems []error) {
 	jobs, err := store(state).listJournals("jobs")
@@ -156,6 +156,7 @@ func Lift(ctx context.Context, state, pci string, busy func(path string)) error 
 	return removeJournal(s.vfPath(pci))
 }
 
+// notInQuarantineError is the error of Lift for a VF that is free, or that no job ever had.
 func notInQuarantineError(pci string) error { return fmt.Errorf("VF %s is not in quarantine", pci) }
 
 // ReadNetwork returns the network of a job. It fails with fs.ErrNotExist if the job has no

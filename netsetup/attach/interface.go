@@ -39,6 +39,7 @@ func (r *rail) setSysctls(context.Context) error {
 	return err
 }
 
+// setUp sets the interface up. Before that, setSysctls has made it silent about other addresses.
 func (r *rail) setUp(context.Context) error { return r.job.SetUp(r.index) }
 
 // waitForCarrier waits for the carrier. On InfiniBand it appears when the subnet manager has activated the port.
@@ -59,6 +60,7 @@ func (r *rail) waitForCarrier(ctx context.Context) error {
 	return err
 }
 
+// describeLink describes the state of a PF, which decides whether its VFs have a carrier.
 func describeLink(l link.Link) string {
 	switch {
 	case !l.Up:

@@ -74,6 +74,7 @@ type control struct {
 }
 
 var (
+	// They keep "/", and a dot at the beginning, out of the names of files.
 	jobRule = regexp.MustCompile(`^[0-9A-Za-z_+-][0-9A-Za-z._+-]*$`)
 	pciRule = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 )
@@ -81,6 +82,8 @@ var (
 // isJobName reports whether text can be the number of a job, and thus a part of a file's name.
 func isJobName(text string) bool { return len(text) <= 64 && jobRule.MatchString(text) }
 
+// readEntry reads the journal of a VF. It checks all values on which an undo relies: a link that is renamed, or a file
+// that is removed, must be this VF's, and the phase must be that of a step.
 func (s store) readEntry(pci string) (*entry, error) {
 	e := new(entry)
 	err := readJournal(s.vfPath(pci), e, func() error {

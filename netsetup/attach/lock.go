@@ -27,6 +27,7 @@ func (s store) lockNode(ctx context.Context) (*os.File, error) {
 	return file, nil
 }
 
+// lockError returns the error of a lock that could not be taken; what names the lock.
 func lockError(what string, err error) error {
 	if errors.Is(err, filelock.ErrBusy) {
 		return fmt.Errorf("%s: %w for too long", what, err)
@@ -45,7 +46,8 @@ func LockNode(ctx context.Context, state string, busy func(path string)) (*os.Fi
 	return takeAloud(ctx, s.lockNode, func() { busy(s.lockPath()) })
 }
 
-// takeAloud takes a lock, and calls busy before it waits for another process.
+// takeAloud takes a lock, and calls busy before it waits for another process, so that a person at a terminal knows why
+// nothing happens.
 func takeAloud(ctx context.Context, take func(context.Context) (*os.File, error), busy func()) (*os.File, error) {
 	now, cancel := context.WithTimeout(ctx, 0)
 	defer cancel()

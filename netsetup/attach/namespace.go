@@ -61,6 +61,8 @@ func listPaths(dir string) (paths []string) {
 	return paths
 }
 
+// openLink opens a link of /proc if its text names the namespace. Reading the text first saves opening the namespace of
+// each process of the node.
 func openLink(path, name string, number uint64) int {
 	if target, err := os.Readlink(path); err != nil || target != name {
 		return -1

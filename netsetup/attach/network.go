@@ -34,6 +34,8 @@ func (s *session) describeNetwork(rec *record, rails []*rail) (*Network, error) 
 	return n, nil
 }
 
+// describeRail returns the description of one rail, and adds the device nodes of its RDMA device to n. It runs after
+// all moves, when names and numbers of devices no longer change.
 func (s *session) describeRail(r *rail, n *Network) (RailNet, error) {
 	r.host, r.job = s.host, s.space
 	l, err := r.site.hardware.find(r.job, r.entry.PCI)

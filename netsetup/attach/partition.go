@@ -11,6 +11,7 @@ import (
 	"github.com/gojail/gojail/netsetup/fabric"
 )
 
+// isPartitioned reports whether UFM manages the partition of the VF.
 func (e *entry) isPartitioned() bool { return e.UFM }
 
 // joinPartition makes the VF a member of the rail's partition and of no other. A node that was reset before it could
@@ -33,6 +34,8 @@ func (r *rail) joinPartition(ctx context.Context) error {
 	return err
 }
 
+// makeOnlyMember makes the VF a member of the rail's partition, and then removes it from all others that UFM lists. The
+// same list shows whether UFM has done what it accepted.
 func (r *rail) makeOnlyMember(ctx context.Context, queue *fabric.Queue, client *fabric.Client, guid fabric.GUID) error {
 	pkey := r.entry.PKey
 	if !fabric.IsDefault(pkey) {
@@ -102,6 +105,7 @@ func (r *rail) leavePartition(ctx context.Context) error {
 	return nil
 }
 
+// findGUID returns the GUID by which UFM knows the VF, from the journal.
 func (r *rail) findGUID() (fabric.GUID, error) {
 	guid := r.entry.Original.Knobs.PortGUID
 	if guid == nil || *guid == 0 {

@@ -44,7 +44,8 @@ func (s *session) newRail(c choice) *rail {
 	return &rail{site: s.site, state: s.state, boot: s.boot, host: s.host, job: s.space, config: c.rail, entry: e}
 }
 
-// observe records the original state of a VF.
+// observe records the original state of a VF, which restore sets again. The next job, perhaps another user's, must find
+// no setting of this one.
 func (r *rail) observe() error {
 	l, err := r.site.hardware.find(r.host, r.entry.PCI)
 	if err != nil {
@@ -107,7 +108,8 @@ func (r *rail) moveHome(ctx context.Context) error {
 	return err
 }
 
-// bringHome waits for the VF's interface in the node's namespace and restores its names.
+// bringHome waits for the VF's interface in the node's namespace and restores its names, including the alternative
+// names that Move dropped because they were taken in the job's namespace.
 func (r *rail) bringHome(ctx context.Context) (link.Link, error) {
 	l, err := r.waitForLink(ctx, r.host)
 	if err != nil {
@@ -149,6 +151,7 @@ func formatTemporaryName(pci string) string {
 	return "gj" + strings.NewReplacer(":", "", ".", "").Replace(pci)
 }
 
+// removeNames returns the names that are not among has.
 func removeNames(names, has []string) (left []string) {
 	known := map[string]bool{}
 	for _, n := range has {

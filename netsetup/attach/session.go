@@ -24,6 +24,7 @@ type session struct {
 	end   []func()
 }
 
+// close releases everything that the session holds, the job's lock last.
 func (s *session) close() {
 	for i := len(s.end) - 1; i >= 0; i-- {
 		s.end[i]()
@@ -81,6 +82,7 @@ func (s *session) forEachRail(rails []*rail, do func(*rail) error) error {
 	return errors.Join(errs...)
 }
 
+// openRail calls do for a rail with sockets of its own, which it closes again.
 func (s *session) openRail(r *rail, do func(*rail) error) (err error) {
 	if r.host, err = link.Open(s.host.FD()); err != nil {
 		return err

@@ -99,6 +99,7 @@ func (r *rail) undoSteps(ctx context.Context) error {
 		errors.Join(reason, r.writeJournal()))
 }
 
+// applies reports whether a VF needs the step.
 func (s step) applies(e *entry) bool { return s.when == nil || s.when(e) }
 
 // writeJournal writes the VF's journal.
@@ -114,6 +115,7 @@ func (e *entry) findPhase() int {
 	return len(steps) - 1
 }
 
+// String names the VF in errors: by the rail for users, by the PF and the PCI address for administrators.
 func (e *entry) String() string {
 	return fmt.Sprintf("rail %s (VF %d of %s, %s)", e.Rail, e.VF, e.PFName, e.PCI)
 }

@@ -95,6 +95,8 @@ func (s *Swept) sweepJob(ctx context.Context, site Site, job string, alive func(
 	}
 }
 
+// releaseStale releases what a living job has of an earlier boot, for example from before it was requeued, and tries
+// again to restore its VFs in quarantine.
 func (s *session) releaseStale(ctx context.Context) error {
 	rec, err := s.state.readRecord(s.job)
 	if err != nil {
@@ -133,6 +135,7 @@ func (s *Swept) sweepLeases(ctx context.Context, site Site, alive func(job strin
 	}
 }
 
+// sweepPool sweeps one pool, with a timeout of its own: a file server that hangs must not delay the other pools.
 func (s *Swept) sweepPool(ctx context.Context, site Site, p *config.Pool, alive func(pool.Owner) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, site.sweepTimeout())
 	defer cancel()
@@ -147,11 +150,12 @@ func (s *Swept) sweepPool(ctx context.Context, site Site, p *config.Pool, alive 
 	return err
 }
 
+// hasLeftover reports whether a job still has something on this node. Its addresses then stay leased.
 func (s *Swept) hasLeftover(job string) bool {
 	return slices.ContainsFunc(s.Leftovers, func(k Leftover) bool { return k.Job == job })
 }
 
-// replayPartitions sends the queued calls to UFM.
+// replayPartitions sends the queued calls to UFM, in which a VF may still be a member of an ended job's partition.
 func (s *Swept) replayPartitions(ctx context.Context, site Site) {
 	if site.Config == nil || site.Config.UFM == nil {
 		return

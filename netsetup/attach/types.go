@@ -42,6 +42,7 @@ func (s *Site) ufmTimeout() time.Duration   { return cmp.Or(s.limits.ufm, 5*time
 func (s *Site) homeTimeout() time.Duration  { return cmp.Or(s.limits.home, 10*time.Second) }
 func (s *Site) sweepTimeout() time.Duration { return cmp.Or(s.limits.sweep, 30*time.Second) }
 
+// onStep calls the hook of tests, which fail or kill an attach at each step.
 func (s *Site) onStep(pci, step string, done bool) error {
 	if s.stepHook == nil {
 		return nil

@@ -15,7 +15,7 @@ const DefaultPath = "/etc/gojail/network.toml"
 // Config is the checked content of network.toml, as one node sees it.
 type Config struct {
 	Path     string
-	Node     string    // node that the configuration was loaded for; "": a node that no list names
+	Node     string    // node for which the configuration was loaded; "": a node that no list names
 	Policies []*Policy // all policies, in the file's order; AppliesTo selects those of a node
 	Rails    []*Rail   // in the file's order
 	Pools    []*Pool
@@ -128,7 +128,7 @@ type Route struct {
 // Control is [control]: the interface with a job's default route.
 type Control struct {
 	Pool      *Pool  // pool of addresses in the node's own network; nil: no control interface
-	Interface string // node's interface that answers ARP for them; "": that of the default route
+	Interface string // interface of the node that answers ARP for these addresses; "": that of the default route
 	MTU       int    // bytes; 0: the MTU of Interface
 }
 

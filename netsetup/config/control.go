@@ -104,7 +104,7 @@ func (r *reader) parseURL(text string) (string, error) {
 		return "", r.Refuse(k, `%.200q: write the scheme and the host, such as "https://ufm.example.org"; user and `+
 			`password go into the file credentials`, hidePassword(text))
 	case u.Scheme != "https":
-		return "", r.Refuse(k, "%.200q: must be https://, since the password is sent there", text)
+		return "", r.Refuse(k, "%.200q: must be https://, because the password is sent there", text)
 	}
 	return "https://" + u.Host, nil
 }

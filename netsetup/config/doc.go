@@ -8,7 +8,7 @@
 //	Rail            rail.go, label.go (what --jail-net names)
 //	Pool            pool.go, ranges.go (arithmetic on the ends of ranges only)
 //	Control, Probe, UFM          control.go
-//	across.go       checks across tables; warning.go what is permitted but probably wrong
+//	across.go       checks across tables; warning.go warnings of permitted, but probably wrong settings
 //
 // The package is pure except for Load. It does not check what depends on the cards:
 // a PF that two selectors match, a card's limit of VFs. It computes on the ends of

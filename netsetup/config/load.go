@@ -59,7 +59,7 @@ type reader struct {
 	*tomlfile.Source
 	file   file
 	config *Config
-	// owners are the rail or [control] that uses each pool.
+	// the rail or [control] that uses each pool
 	owners map[*Pool]string
 }
 

@@ -4,7 +4,7 @@ package config
 
 import "fmt"
 
-// ListWarnings returns what is permitted but probably wrong, one line each.
+// ListWarnings returns warnings of permitted, but probably wrong settings, one line each.
 func (c *Config) ListWarnings() []string {
 	var w []string
 	warn := func(line int, format string, args ...any) {

@@ -189,7 +189,7 @@ func explainUnreachable(ctx context.Context, err error) error {
 	}
 	var inner interface{ Unwrap() error }
 	if errors.As(err, &inner) && inner.Unwrap() != nil {
-		err = inner.Unwrap() // without "Post https://...", since the caller names the call
+		err = inner.Unwrap() // without "Post https://...", because the caller names the call
 	}
 	return fmt.Errorf("%w: %v", ErrUnreachable, err)
 }

@@ -174,8 +174,8 @@ func (q *Queue) setAsideDamaged(ctx context.Context) (entries []Entry, problems 
 	return entries, problems, err
 }
 
-// sendBatch sends what the queue has now for the GUIDs of a batch, all of one partition:
-// another process may have sent or replaced an entry meanwhile.
+// sendBatch sends the calls that the queue has now for the GUIDs of a batch, all of one partition: another process may
+// have sent or replaced an entry meanwhile.
 func (q *Queue) sendBatch(ctx context.Context, c *Client, batch []Entry) error {
 	var guids []GUID
 	for _, e := range batch {

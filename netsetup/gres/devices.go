@@ -39,9 +39,8 @@ func (d Device) filePath(dev string) string {
 
 func (d Device) pathPrefix(dev string) string { return filepath.Join(dev, Directory, d.Name+"_") }
 
-// ListDevices returns the VFs of the rails that have a GRES, in the order of gres.conf. It
-// fails if VFs of a policy are missing, since the numbers of the VFs behind them would
-// change.
+// ListDevices returns the VFs of the rails that have a GRES, in the order of gres.conf. It fails if VFs of a policy are
+// missing, because the numbers of the VFs after them would change.
 func ListDevices(cfg *config.Config, inv *inventory.Inventory) ([]Device, error) {
 	vfs, err := policy.FindRailVFs(cfg, inv)
 	if err != nil {

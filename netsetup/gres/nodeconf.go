@@ -14,7 +14,7 @@ import (
 	"github.com/gojail/gojail/netsetup/inventory"
 )
 
-// NodeConf is what slurmd --conf, or slurmctld, says of a node.
+// NodeConf is the description of a node in slurmd --conf, or in slurmctld.
 type NodeConf struct {
 	counts   []typedCount
 	features []string
@@ -26,7 +26,7 @@ type typedCount struct {
 	count int
 }
 
-// DescribeNode returns what the node has.
+// DescribeNode returns the description of the node's own devices, with features.
 func DescribeNode(cfg *config.Config, inv *inventory.Inventory, features []string) (NodeConf, error) {
 	groups, _, err := listGroups(cfg, inv)
 	return NodeConf{countGroups(groups), features}, err
@@ -68,7 +68,7 @@ func formatCounts(counts []typedCount) string {
 	return strings.Join(words, ",")
 }
 
-// ReadNode returns what slurmctld has of a node, from its record.
+// ReadNode returns slurmctld's description of a node, from its record.
 func ReadNode(record *slurm.Record) (c NodeConf) {
 	if features := record.Field("AvailableFeatures"); features != "" {
 		c.features = strings.Split(features, ",")
@@ -86,29 +86,29 @@ func ReadNode(record *slurm.Record) (c NodeConf) {
 	return c
 }
 
-// Compare returns a line for each difference between what the node has and what slurmctld knows. GRES of names that
-// the node does not have from gojail, but for GPUs and "nic", are the site's own, and so are further features.
-// Where slurmctld has no types, it compares the sum.
+// Compare returns a line for each difference between the node's devices and slurmctld's description. GRES that the node
+// does not have from gojail, except GPUs and "nic", belong to the site, and so do further features. If slurmctld has no
+// types, Compare compares the sum.
 func (c NodeConf) Compare(known NodeConf) (lines []string) {
-	theirs := map[string]int{}
+	expected := map[string]int{}
 	names := map[string]bool{"gpu": true, "nic": true}
 	for _, k := range known.counts {
-		theirs[k.typed] += k.count
+		expected[k.typed] += k.count
 	}
 	own := map[string]int{}
 	for _, o := range c.counts {
 		name, _, _ := strings.Cut(o.typed, ":")
 		names[name] = true
-		if _, untyped := theirs[name]; untyped {
+		if _, untyped := expected[name]; untyped {
 			o.typed = name
 		}
 		own[o.typed] += o.count
 	}
 	all := maps.Clone(own)
-	maps.Copy(all, theirs)
+	maps.Copy(all, expected)
 	for _, typed := range slices.Sorted(maps.Keys(all)) {
 		name, _, _ := strings.Cut(typed, ":")
-		switch has, knows := own[typed], theirs[typed]; {
+		switch has, knows := own[typed], expected[typed]; {
 		case !names[name] || has == knows:
 		case has < knows:
 			lines = append(lines, fmt.Sprintf("has %d of %s, slurmctld expects %d and makes the node INVAL", has, typed,

@@ -35,7 +35,7 @@ type PF struct {
 	TotalVFs  int      `json:"totalvfs"`
 	NumVFs    int      `json:"numvfs"`
 	AutoProbe bool     `json:"autoprobe"`          // whether the kernel binds drivers to new VFs
-	AltNames  []string `json:"altnames,omitempty"` // filled in by the caller, as sysfs does not show them
+	AltNames  []string `json:"altnames,omitempty"` // set by the caller, because sysfs does not show them
 	RDMA      []RDMA   `json:"rdma,omitempty"`
 	VFs       []*VF    `json:"vfs,omitempty"` // by number
 }
@@ -89,7 +89,7 @@ func readPF(d directory) *PF {
 		SRIOV:     d.has("sriov_totalvfs"),
 		TotalVFs:  d.readNumber("sriov_totalvfs", 0),
 		NumVFs:    d.readNumber("sriov_numvfs", 0),
-		AutoProbe: d.readNumber("sriov_drivers_autoprobe", 1) != 0, // kernel 4.12; always on before
+		AutoProbe: d.readNumber("sriov_drivers_autoprobe", 1) != 0, // before Linux 4.12 it is always on
 		RDMA:      readRDMA(d),
 	}
 	if pf.Link == "" {

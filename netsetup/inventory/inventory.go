@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Roots are the directories that a node's devices are read from.
+// Roots are the directories from which a node's devices are read.
 type Roots struct{ Sys, Proc, Dev string }
 
 // Host are the directories of the node itself.
 var Host = Roots{Sys: "/sys", Proc: "/proc", Dev: "/dev"}
 
-// Inventory is what a node has, each list in the order of PCI addresses.
+// Inventory holds the devices of a node, each list in the order of PCI addresses.
 type Inventory struct {
 	PFs      []*PF    `json:"pfs"` // every PCI network device that is not a VF
 	GPUs     []*GPU   `json:"gpus"`
-	Problems []string `json:"problems,omitempty"` // what could not be parsed, one line each
+	Problems []string `json:"problems,omitempty"` // values that could not be parsed, one line each
 
 	cores []core
 }

@@ -24,10 +24,10 @@ type Request struct {
 	Label  string // value of --jail-net
 	Holder int    // process whose network namespace and /dev are the job's
 	NICs   string // numbers of the NICs that Slurm allocated
-	// they are not known: no step of the job has begun, and not even its Prolog is told them (gres_nic.c of Slurm)
+	// whether they are unknown: no step of the job has begun, and Slurm does not tell even the Prolog (gres_nic.c)
 	NoNICs    bool
 	GPUs      string // numbers of the GPUs that Slurm allocated
-	GresTypes string // GresTypes of slurm.conf; without "nic", NICs would come from a variable that a user can set
+	GresTypes string // GresTypes of slurm.conf; without "nic" in it, users can set the variable of the NICs
 	Env       string // path of the file for the variables of the job's tasks
 	Counters  string // path of the file for the counters of the job's rails
 }
@@ -60,7 +60,7 @@ func (n Node) Attach(ctx context.Context, r Request) error {
 	if err := makeDeviceNodes(r.Holder, got); err != nil {
 		return err
 	}
-	// Without them it is unknown what the job's rails carry: that fails no job.
+	// An error is ignored: without the counters, only the traffic of the job stays unknown.
 	_ = noteCounters(r.Counters, namespace, got.Rails)
 	if err := os.WriteFile(r.Env, []byte(strings.Join(got.Env, "\n")+"\n"), 0o600); err != nil {
 		return fmt.Errorf("cannot write %s: %w; check the free space of the state directory", r.Env, err)
@@ -68,9 +68,8 @@ func (n Node) Attach(ctx context.Context, r Request) error {
 	return nil
 }
 
-// addGres adds the devices that Slurm allocated to the job. Without a plugin of Slurm that
-// sets the variables, a user can set them: NICs count only with GresTypes=nic, and then a
-// job has none but those. GPUs are only a preference.
+// addGres adds the devices that Slurm allocated to the job. If no plugin of Slurm sets the variables, users can set
+// them. So NICs count only with GresTypes=nic, and then a job has no others. GPUs are only a preference.
 func (n Node) addGres(job *attach.Job, r Request, cfg *config.Config) error {
 	types := strings.FieldsFunc(r.GresTypes, func(c rune) bool { return c == ',' || c == ' ' })
 	if r.GPUs == "" && !slices.Contains(types, "nic") {
@@ -85,7 +84,7 @@ func (n Node) addGres(job *attach.Job, r Request, cfg *config.Config) error {
 		case "nic":
 			if r.NoNICs {
 				return fmt.Errorf(
-					"which NICs job %[1]s has, Slurm tells its steps alone, and none has begun on this node; "+
+					"Slurm reports the NICs of job %[1]s only to its steps, and none has begun on this node; "+
 						"start one here, and connect again: "+
 						"srun --jobid=%[1]s --overlap -N1 -n1 -w %[2]s --jail=%[3]s --jail-net=%[4]s true", r.Job,
 					n.Name,

@@ -16,14 +16,14 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// Counters are the counters of a job's VF, by the names of their files in sysfs.
-// A counter that the driver does not have is missing. What a file counts in words is here in bytes.
+// Counters are the counters of a job's VF, by the names of their files in sysfs. A counter that the driver does not
+// have is missing. Data that a file counts in words are here in bytes.
 type Counters struct {
 	Interface map[string]uint64            // class/net/NAME/statistics
 	Ports     map[string]map[string]uint64 // class/infiniband/NAME/ports/N/counters, by port
 }
 
-// portWord is the size of what a port counts its data in, in bytes (IBTA specification, PortCounters).
+// portWord is the unit in which a port counts its data, in bytes (IBTA specification, PortCounters).
 const portWord = 4
 
 // The counters that are read.
@@ -59,8 +59,8 @@ func readCounters(namespace *os.File, rails []attach.RailNet) (map[string]Counte
 	return all, errors.Join(errs...)
 }
 
-// readRailCounters reads the counters of one rail. A VF is known by its PCI address: counters of another device
-// that has its name would be another's.
+// readRailCounters reads the counters of one rail. It verifies the PCI address of the VF: another device may have its
+// name by now.
 func readRailCounters(sys string, r *attach.RailNet) (c Counters, err error) {
 	dir := filepath.Join(sys, "class/net", r.Name)
 	if _, err := os.Lstat(dir); err != nil {

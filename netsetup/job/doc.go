@@ -9,7 +9,7 @@
 //	show.go     the RDMA devices in the job's /dev
 //	release.go  Node.Release and Node.Sweep
 //	counters.go the counters of the job's VFs
-//	note.go     what they were at the start of the job
+//	note.go     their values at the start of the job
 //	use.go      the difference, which the end of the job reports
 //
 // Inside the job any user may list its network and check which hosts answer, without root,

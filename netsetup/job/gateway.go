@@ -46,7 +46,7 @@ func probeGateway(ctx context.Context, index int, own, gateway netip.Addr) error
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("the gateway %s does not answer", gateway.WithZone(""))
-		case <-again.C: // an unreachable network fails at once
+		case <-again.C: // without the pause, an unreachable network would be asked all the time
 		}
 	}
 }

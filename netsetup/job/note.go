@@ -12,15 +12,15 @@ import (
 	"github.com/gojail/gojail/netsetup/attach"
 )
 
-// note is what the counters of a VF were when it was attached. They count from when the driver was bound, not from the
-// start of the job. A note of an earlier version of gojail has the bytes alone, and an earlier version reads these.
+// note has the counters of a VF when it was attached. They count from the time when the driver was bound, not from the
+// start of the job. A note of an earlier version of gojail has only the bytes, which earlier versions still read.
 type note struct {
 	traffic
 	Counters
 }
 
-// noteCounters writes the counters of the job's VFs, by PCI address, to a file. VFs that the file has keep theirs: the
-// job's network was attached before.
+// noteCounters writes the counters of the job's VFs, by PCI address, to a file. VFs that the file already has keep
+// their values, because the job's network was attached before.
 func noteCounters(path string, namespace *os.File, rails []attach.RailNet) error {
 	noted, err := readNotes(path)
 	if err != nil {
@@ -37,7 +37,7 @@ func noteCounters(path string, namespace *os.File, rails []attach.RailNet) error
 	return errors.Join(err, statefile.Write(path, noted))
 }
 
-// readNotes returns what noteCounters wrote; a missing file has none.
+// readNotes returns the notes that noteCounters wrote; a missing file has none.
 func readNotes(path string) (map[string]note, error) {
 	noted := map[string]note{}
 	err := statefile.Read(path, &noted, func() error { return nil })
@@ -47,8 +47,8 @@ func readNotes(path string) (map[string]note, error) {
 	return noted, nil
 }
 
-// ReadCounters returns how far the counters of a job's rails have come since noteCounters wrote the file, by rail. What
-// is not known of the start of the job is missing: without it the counters would have the bytes of the jobs before.
+// ReadCounters returns how much the counters of a job's rails have increased since noteCounters wrote the file, by
+// rail. A rail without a note is missing: its counters would include the bytes of earlier jobs.
 func ReadCounters(path string, namespace *os.File, rails []attach.RailNet) (map[string]Counters, error) {
 	noted, err := readNotes(path)
 	if err != nil {
@@ -71,15 +71,15 @@ func ReadCounters(path string, namespace *os.File, rails []attach.RailNet) (map[
 	return own, errors.Join(errs...)
 }
 
-// since returns how far each counter has come that both have.
+// since returns the increase of each counter that is in both.
 func (c Counters) since(begin Counters) Counters {
 	own := Counters{Interface: countSince(c.Interface, begin.Interface)}
 	for port, counters := range c.Ports {
-		if its := countSince(counters, begin.Ports[port]); len(its) > 0 {
+		if increases := countSince(counters, begin.Ports[port]); len(increases) > 0 {
 			if own.Ports == nil {
 				own.Ports = map[string]map[string]uint64{}
 			}
-			own.Ports[port] = its
+			own.Ports[port] = increases
 		}
 	}
 	return own

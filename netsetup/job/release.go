@@ -11,11 +11,11 @@ import (
 	"github.com/gojail/gojail/netsetup/attach"
 )
 
-// HasNetwork reports whether the state directory has anything of the job's network: a record of it, or a VF that could
-// not be restored.
+// HasNetwork reports whether the state directory has anything of the job's network: its record, or a VF that could not
+// be restored.
 func HasNetwork(state, job string) bool { return attach.HasAnything(attach.StateDir(state), job) }
 
-// Release takes back a job's VFs. What it cannot release now, Sweep releases later.
+// Release takes back a job's VFs. Sweep releases later what Release cannot release now.
 func (n Node) Release(ctx context.Context, job string) error {
 	site, end, err := n.openSite()
 	defer end()
@@ -25,9 +25,9 @@ func (n Node) Release(ctx context.Context, job string) error {
 	return errors.Join(err, attach.Release(ctx, site, job))
 }
 
-// Sweep takes back the VFs and addresses of jobs that have ended. It returns nil if no job
-// ever had a network on this node. A state directory that knows of none is no sign of that if
-// there is a network.toml: a reboot empties it, and addresses in shared directories stay leased.
+// Sweep takes back the VFs and addresses of jobs that have ended. It returns nil if no job ever had a network on this
+// node. An empty state directory does not prove that if there is a network.toml: a reboot empties it, and addresses in
+// shared directories stay leased.
 func (n Node) Sweep(ctx context.Context, alive func(job string) bool) (*attach.Swept, error) {
 	if isMissing(attach.StateDir(n.State)) && isMissing(n.Config) {
 		return nil, nil

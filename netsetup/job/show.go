@@ -16,7 +16,7 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// ShowFiles creates the device nodes of the RDMA devices that the job has in a further sandbox of it.
+// ShowFiles creates the device nodes of a job's RDMA devices in another sandbox of the job.
 func ShowFiles(state, job string, holder int) error {
 	got, err := attach.ReadNetwork(attach.StateDir(state), job)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"github.com/gojail/gojail/netsetup/attach"
 )
 
-// traffic is what a job's rails carried, in bytes.
+// traffic is the amount of data that a job's rails carried, in bytes.
 type traffic struct {
-	Received, Sent         uint64 // by the interfaces
-	RDMAReceived, RDMASent uint64 // by the RDMA devices, which these do not count
+	Received, Sent         uint64 // through the interfaces
+	RDMAReceived, RDMASent uint64 // through the RDMA devices, which the interfaces do not count
 	HasRDMA                bool
 }
 
-// String returns it as fields of the journal's line about the end of a job.
+// String returns the traffic as fields of the journal's line about the end of a job.
 func (t traffic) String() string {
 	text := fmt.Sprintf("network_received=%d network_sent=%d", t.Received, t.Sent)
 	if t.HasRDMA {
@@ -25,8 +25,8 @@ func (t traffic) String() string {
 	return text
 }
 
-// DescribeUse returns what the job's rails carried since noteCounters wrote the file, as fields of the journal's line
-// about the end of a job. It returns an error unless that is known of all of them.
+// DescribeUse returns the traffic of the job's rails since noteCounters wrote the file, as fields of the journal's line
+// about the end of a job. It returns an error unless it knows the traffic of all of them.
 func DescribeUse(state, job, path string, namespace *os.File) (string, error) {
 	sum, err := readUse(state, job, path, namespace)
 	return sum.String(), err
@@ -55,7 +55,7 @@ func readUse(state, job, path string, namespace *os.File) (sum traffic, err erro
 	return sum, nil
 }
 
-// traffic returns what the counters say.
+// traffic returns the traffic that the counters show.
 func (c Counters) traffic() traffic {
 	u := traffic{Received: c.Interface["rx_bytes"], Sent: c.Interface["tx_bytes"], HasRDMA: len(c.Ports) > 0}
 	for _, port := range c.Ports {
@@ -65,7 +65,7 @@ func (c Counters) traffic() traffic {
 	return u
 }
 
-// add adds what a VF has carried between two moments.
+// add adds the traffic of a VF between two moments.
 func (t *traffic) add(now, begin traffic) {
 	t.Received += since(now.Received, begin.Received)
 	t.Sent += since(now.Sent, begin.Sent)
@@ -74,7 +74,8 @@ func (t *traffic) add(now, begin traffic) {
 	t.HasRDMA = t.HasRDMA || now.HasRDMA
 }
 
-// since returns how far a counter has come; one that is behind began again, as the driver was bound again.
+// since returns the increase of a counter. A counter that is lower than before began again, because the driver was
+// bound again.
 func since(now, begin uint64) uint64 {
 	if now < begin {
 		return now

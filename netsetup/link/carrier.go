@@ -14,7 +14,7 @@ import (
 	"github.com/gojail/gojail/netsetup/netns"
 )
 
-// NoCarrierError reports the links that had no carrier when the context ended.
+// NoCarrierError is the error for links that had no carrier when the context ended.
 type NoCarrierError struct {
 	Links []Link
 	Err   error // cause of the context's end
@@ -43,7 +43,7 @@ func (n *Namespace) WaitCarrier(ctx context.Context, indexes ...int) error {
 	if err != nil {
 		return fmt.Errorf("wait for a carrier: %w", err)
 	}
-	// Both may close the socket; os.File permits that.
+	// The end of the call and that of ctx may both close the socket; os.File permits that.
 	defer notices.Close()
 	defer context.AfterFunc(ctx, notices.Close)()
 	for {
@@ -51,7 +51,7 @@ func (n *Namespace) WaitCarrier(ctx context.Context, indexes ...int) error {
 		if err != nil || len(waiting) == 0 {
 			return err
 		}
-		// Each notification leads to another look at the links; ENOBUFS means that some were lost.
+		// After each notification the links are read again; ENOBUFS means that notifications were lost.
 		_, _, err = notices.Receive()
 		switch {
 		case ctx.Err() != nil:

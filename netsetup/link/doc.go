@@ -9,15 +9,15 @@
 //	find.go                links by PCI address, name, index
 //	move.go                Move: to another namespace under another name, in one message; Rename
 //	set.go, sysctl.go      up, down, MAC, MTU, alternative names; kernel variables
-//	vf.go, vfset.go        ReadVF, SetVF: what a PF decides about its VFs
+//	vf.go, vfset.go        ReadVF, SetVF: the properties of VFs that their PF controls
 //	carrier.go             WaitCarrier
 //	address.go, route.go, rule.go   addresses, tables, rules, the unreachable fallback, FlushTables
 //	control.go             AddControl, RemoveControl: the veth pair with a job's default route
 //	rdma.go, rdmafiles.go  mode, devices, MoveRDMA; the device nodes of an RDMA device
 //
 // A namespace is an open descriptor. Operations on a netlink socket need no thread in the
-// namespace; the others use package netns. Each operation may be repeated: to add what
-// exists, or to delete what is missing, is no error. A link is identified by its PCI
+// namespace; the others use package netns. Each operation may be repeated: it is no error
+// if an object to add exists, or one to delete is missing. A link is identified by its PCI
 // address; its name and index may change.
 //
 // The settings do not survive a link that goes down: the kernel removes its routes and

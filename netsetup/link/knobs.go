@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// knob is one property of a VF. set uses the library's sockets, which do not ask for the kernel's extended error texts:
-// ndo_set_vf_* of a driver has none to give (linux/netdevice.h).
+// knob is one property of a VF. set uses the library's sockets, which do not request the kernel's extended error texts:
+// a driver's ndo_set_vf_* has none to give (linux/netdevice.h).
 type knob struct {
 	name   string
-	only   func(VFKnobs) (one VFKnobs, known bool) // returns the property alone, and whether it is known
-	differ func(have, want VFKnobs) bool           // reports whether the property has to change
+	only   func(VFKnobs) (alone VFKnobs, known bool) // returns the property alone, and whether it is known
+	differ func(have, want VFKnobs) bool             // reports whether the property has to change
 	set    func(h *netlink.Handle, pf netlink.Link, vf int, to VFKnobs) error
 }
 
@@ -55,9 +55,9 @@ func newKnob[T comparable](
 	name string, field func(*VFKnobs) **T, set func(*netlink.Handle, netlink.Link, int, T) error,
 ) knob {
 	return knob{name,
-		func(k VFKnobs) (one VFKnobs, known bool) {
-			*field(&one) = *field(&k)
-			return one, *field(&k) != nil
+		func(k VFKnobs) (alone VFKnobs, known bool) {
+			*field(&alone) = *field(&k)
+			return alone, *field(&k) != nil
 		},
 		func(have, want VFKnobs) bool {
 			is, to := *field(&have), *field(&want)
@@ -68,11 +68,11 @@ func newKnob[T comparable](
 		}}
 }
 
-// Split returns the properties that are known one by one, in the order in which they are set.
+// Split returns the known properties one by one, in the order in which they are set.
 func (k VFKnobs) Split() (all []VFKnobs) {
 	for _, p := range knobs {
-		if one, known := p.only(k); known {
-			all = append(all, one)
+		if alone, known := p.only(k); known {
+			all = append(all, alone)
 		}
 	}
 	return all

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Moved is a link in the namespace that Move moved it to.
+// Moved is a link in the namespace to which Move moved it.
 type Moved struct {
 	Link
 	Dropped []string // conflicting alternative names that Move removed; AddAltNames restores them

@@ -40,9 +40,8 @@ func FindRDMA(sys, pci string) (string, error) {
 		dir)
 }
 
-// ListRDMAFiles returns the device nodes of an RDMA device: uverbsN, umadN and issmN, and
-// rdma_cm, which all devices share. Call it after the last move, since each move changes the
-// numbers.
+// ListRDMAFiles returns the device nodes of an RDMA device: uverbsN, umadN and issmN, and rdma_cm, which all devices
+// share. It must be called after the last move, because each move changes the numbers.
 func ListRDMAFiles(sys, device string) ([]CharDevice, error) {
 	var files []CharDevice
 	for _, class := range []string{"infiniband_verbs", "infiniband_mad"} {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rule looks packets from one address up in a table: "PRIORITY: from FROM lookup TABLE".
+// Rule is a rule by which packets from one address are looked up in a table: "PRIORITY: from FROM lookup TABLE".
 type Rule struct {
 	From     netip.Addr
 	Table    int

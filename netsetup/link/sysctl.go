@@ -68,7 +68,7 @@ func (s Sysctl) open(proc string, flags int) (*os.File, error) {
 	return file, err
 }
 
-// set writes the variable and returns its previous value, nil if nothing changed.
+// set writes the variable and returns its previous value, or nil if nothing changed.
 func (s Sysctl) set(proc string) (*Sysctl, error) {
 	file, err := s.open(proc, os.O_RDWR)
 	if err != nil {

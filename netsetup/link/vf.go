@@ -40,9 +40,8 @@ const (
 // Rates are limits of a VF's transmit rate in Mbit/s; 0 stands for no limit.
 type Rates struct{ Min, Max int }
 
-// VFKnobs are the properties of a VF that its PF controls. In a change, nil leaves a
-// property unchanged; in what was read, nil means that the kernel or the driver does not
-// report it.
+// VFKnobs are the properties of a VF that its PF controls. In a change, nil leaves a property unchanged; in a result,
+// nil means that the kernel or the driver does not report it.
 type VFKnobs struct {
 	LinkState  *LinkState
 	VLAN       *VLAN

@@ -22,8 +22,8 @@ import (
 // Card is a PF with the policy of each of its VFs.
 type Card struct {
 	PF       *inventory.PF
-	VFs      []*config.Policy // by VF number; nil: no policy has the VF
-	Policies []*config.Policy // all that match the PF, by priority
+	VFs      []*config.Policy // policy of each VF, by its number; nil: no policy has the VF
+	Policies []*config.Policy // all policies that match the PF, by priority
 }
 
 // FindCards returns the PFs of the node's policies, in the order of their addresses. If

@@ -49,7 +49,7 @@ func (s *shared) acquireLocked(ctx context.Context, c Claim) (netip.Addr, error)
 		if usable {
 			start = l.Addr
 		}
-		// The address is leased for another VF or in quarantine, or a process was killed before it leased it.
+		// The address is leased for another VF or in quarantine, or the process that made the record was killed.
 		if err := s.freeLease(l); err != nil {
 			return netip.Addr{}, err
 		}

@@ -47,14 +47,14 @@
 // to change the path that leads to it. NFS servers map a client's
 // root to another user (root_squash): either export the directory with no_root_squash to
 // the compute nodes alone, or set anonuid to an account without other uses and give the
-// directory to it. Open accepts another owner only if what root creates there gets the
+// directory to it. Open accepts another owner only if directories of root's there get the
 // same owner.
 //
 // List and Sweep report files that gojail did not write. Such files are never removed, and
 // their addresses are not given.
 //
-// A node gives back what it leased, after a crash as well: Sweep reads its records. What a
-// node leased that never comes again, ReleaseNode gives back on another.
+// A node releases its own leases, after a crash as well: Sweep reads its records. If the
+// node never comes again, ReleaseNode releases its leases on another node.
 //
 // # Errors
 //

@@ -13,15 +13,15 @@ import (
 	"github.com/gojail/gojail/netsetup/config"
 )
 
-// Contents is what the directory of a shared pool holds, by address.
+// Contents are the leases and quarantines in the directory of a shared pool, by address.
 type Contents struct {
 	Leases     []Lease
 	Quarantine []Quarantined
 }
 
-// List returns the leases of all nodes and clusters in a pool, and the addresses in quarantine; node is the one
-// that asks. The error reports files that gojail did not write, one line each, in addition to what is valid. A
-// derived pool has nothing.
+// List returns the leases of all nodes and clusters in a pool, and the addresses in quarantine; node is the name of
+// this node. The error reports files that gojail did not write, one line each, in addition to the valid ones. A derived
+// pool has no leases.
 func List(ctx context.Context, p *config.Pool, node string) (Contents, error) {
 	if p.Directory == "" {
 		return Contents{}, nil
@@ -50,9 +50,9 @@ func (s *shared) readAll(ctx context.Context) (list, error) {
 	})
 }
 
-// ReleaseNode releases the leases that a node of a cluster has in a pool, and returns them; node is the one that
-// asks. The other must be gone, as it alone knows which of its jobs are running: what it would lease meanwhile may stay
-// leased. It takes no lock, because each removal is by a name that no other lease can have.
+// ReleaseNode releases the leases that a node of a cluster has in a pool, and returns them; node is the name of this
+// node. The other node must be gone, because it alone knows which of its jobs are running: a lease that it makes
+// meanwhile may stay. ReleaseNode takes no lock, because each removal is by a name that no other lease can have.
 func ReleaseNode(ctx context.Context, p *config.Pool, cluster, gone, node string) ([]Lease, error) {
 	if p.Directory == "" {
 		return nil, nil
@@ -73,8 +73,8 @@ func ReleaseNode(ctx context.Context, p *config.Pool, cluster, gone, node string
 	return freed.leases, errors.Join(err, freed.aliens)
 }
 
-// releaseNode releases what a node's records say, and then leases whose record is lost. Of the files that gojail did
-// not write it reports those among the records: the others may be of any node.
+// releaseNode releases the leases in a node's records, and then leases whose record is lost. It reports files that
+// gojail did not write only if they are among the records: the others may belong to any node.
 func (s *shared) releaseNode(ctx context.Context, cluster, gone string) (list, error) {
 	recorded, err := retryStale(func() (list, error) { return s.readNode(gone) })
 	if err != nil {

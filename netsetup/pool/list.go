@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// list is what a part of the directory holds.
+// list is the content of a part of the directory.
 type list struct {
 	leases     []Lease
 	quarantine []Quarantined

@@ -105,9 +105,8 @@ func parseAddr(s string) (netip.Addr, bool) {
 	return a, err == nil && a.Zone() == "" && a.String() == s
 }
 
-// formatMarkName returns the name of a quarantine's mark. The mark lies in the address's
-// directory, so that the address is not free, and once more in the list of quarantines,
-// where the address replaces the first part.
+// formatMarkName returns the name of a quarantine's mark. The mark lies in the address's directory, so that the address
+// is not free. The list of quarantines has it once more, with the address in place of the first part.
 func formatMarkName(q Quarantined) string {
 	return strings.Join([]string{"quarantine", formatTime(q.Time), q.MAC.String(), q.Node}, ",")
 }

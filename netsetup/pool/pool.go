@@ -77,7 +77,7 @@ type Pool interface {
 	// ReportConflict records that mac answers for addr, which c had acquired, and returns
 	// another address. It fails with ErrConflict or errFull if there is none.
 	ReportConflict(ctx context.Context, c Claim, addr netip.Addr, mac net.HardwareAddr) (netip.Addr, error)
-	// Release gives the owner's addresses back; an owner without addresses is no error.
+	// Release releases the owner's addresses. It is no error if the owner has none.
 	Release(ctx context.Context, o Owner) error
 	// Sweep releases this node's leases whose owner is not alive, and returns them. It calls
 	// alive with the node's lock of the pool, so alive must not use the pool.

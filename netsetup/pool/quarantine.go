@@ -122,8 +122,8 @@ func (s *shared) readQuarantine() (all []Quarantined, aliens, err error) {
 	return all, aliens, err
 }
 
-// ignoreExisting returns err, or nil if err says that the file exists: an earlier try, or
-// the same second, has made it.
+// ignoreExisting returns err, or nil if err says that the file exists: an earlier try has made it, or one in the same
+// second.
 func ignoreExisting(err error) error {
 	if errors.Is(err, fs.ErrExist) {
 		return nil

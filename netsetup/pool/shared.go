@@ -90,7 +90,7 @@ func (s *shared) prepare(dir string) error {
 	return f.Close()
 }
 
-// checkDirectory fails unless root alone can change what is in the directory.
+// checkDirectory fails unless root alone can change the directory.
 func (s *shared) checkDirectory(dir string) error {
 	owner, err := CheckDirectory(dir)
 	if err != nil || owner == 0 {
@@ -99,8 +99,8 @@ func (s *shared) checkDirectory(dir string) error {
 	return s.checkSquashed(dir, owner)
 }
 
-// checkSquashed accepts a directory of another owner only if the file server maps root to
-// that owner, which shows in the owner of what root creates there.
+// checkSquashed accepts a directory of another owner only if the file server maps root to that owner, which shows in
+// the owner of a directory that root creates there.
 func (s *shared) checkSquashed(dir string, owner uint32) error {
 	path := filepath.Join(dir, "who,"+s.node+","+s.name) // pools may share a directory
 	var st unix.Stat_t

@@ -37,7 +37,7 @@ var (
 	ErrLinkType = errors.New("neither Ethernet nor IPoIB")
 )
 
-// ConflictError means that another machine has the address, or is about to assign it.
+// ConflictError is the error for an address that another machine has, or is about to assign.
 type ConflictError struct {
 	Address netip.Addr
 	MAC     net.HardwareAddr // hardware address of the other machine

@@ -55,7 +55,7 @@ func (p *Prober) ProbeConflict(ctx context.Context, address netip.Addr, o Option
 		func(packet []byte, by net.HardwareAddr) error {
 			return s.checkConflict(packet, by, address)
 		})
-	if errors.Is(err, ErrSilent) { // proves nothing if the carrier was lost meanwhile
+	if errors.Is(err, ErrSilent) { // silence proves nothing if the carrier was lost meanwhile
 		err = netns.RunInside(p.ns, func() error { _, err := readHardware(p.index); return err })
 	}
 	if conflict := new(ConflictError); errors.As(err, &conflict) {

@@ -78,9 +78,9 @@ func joinGroup(index int, group netip.Addr) (int, error) {
 	return fd, nil
 }
 
-// exchange sends a packet and listens until the timeout of the try, as often as o demands.
-// hear is called with each packet and its sender's hardware address, and returns an error to
-// end the exchange. exchange fails with ErrSilent if hear returned no error.
+// exchange sends a packet and receives packets until the timeout of the try, as often as o demands. It calls hear with
+// each packet and its sender's hardware address; an error of hear ends the exchange. exchange fails with ErrSilent if
+// hear returned no error.
 func (s *socket) exchange(ctx context.Context, o Options, send func() error,
 	hear func([]byte, net.HardwareAddr) error) error {
 	o = o.withDefaults()
@@ -110,8 +110,7 @@ func (s *socket) exchange(ctx context.Context, o Options, send func() error,
 	return ErrSilent
 }
 
-// receive returns a packet, and the hardware address that it came from if the link layer
-// reports it.
+// receive returns a packet, and the hardware address of its sender if the link layer reports it.
 func (s *socket) receive() (packet []byte, by net.HardwareAddr, err error) {
 	buffer := make([]byte, 512)
 	var n int
@@ -136,7 +135,7 @@ func (s *socket) receive() (packet []byte, by net.HardwareAddr, err error) {
 	return buffer[:max(n, 0)], by, err
 }
 
-// packet is a packet to send and the hardware address to send it to.
+// packet is a packet to be sent, and its destination.
 type packet struct {
 	to   net.HardwareAddr
 	data []byte

@@ -8,11 +8,10 @@ import (
 	"slices"
 )
 
-// Apply executes a plan. A step whose setting is as wanted does nothing. A step that fails
-// ends the work on its card, whose steps are undone in reverse order, so that no job gets a
-// half-made VF; the other cards continue. A card that hangs stays as it is, since it accepts
-// no more changes. Apply calls report before each change. It returns the joined errors, one
-// line each.
+// Apply executes a plan. A step whose setting is already as wanted does nothing. A step that fails ends the work on its
+// card, whose steps are undone in reverse order, so that no job gets a half-made VF; the other cards continue. A card
+// that hangs stays as it is, because it accepts no more changes. Apply calls report before each change. It returns the
+// joined errors, one line each.
 //
 // The caller holds the lock that keeps jobs from taking VFs since the inventory was read.
 func Apply(p *Plan, k *Kernel, report func(*Step)) error {

@@ -14,14 +14,14 @@ import (
 	"github.com/gojail/gojail/netsetup/policy"
 )
 
-// Finding is one result of the check whether a node is prepared for its policies.
+// Finding is one result of the check whether a node meets the requirements of its policies.
 type Finding struct {
 	What   string `json:"what"` // "ens1f0: RDMA link"
 	Found  string `json:"found"`
 	Wanted string `json:"wanted"`
 	Mend   string `json:"mend,omitempty"` // command or other remedy; "" if nothing is wrong
 	OK     bool   `json:"ok"`
-	Hint   bool   `json:"hint,omitempty"` // VFs work without it: it affects speed or the next boot
+	Hint   bool   `json:"hint,omitempty"` // whether VFs work without it: it affects speed or the next boot
 }
 
 // Place holds the directories that Check reads.
@@ -31,7 +31,7 @@ type Place struct {
 
 	// Query runs a command that changes nothing, and returns its output; nil: no commands.
 	Query func(name string, args ...string) (string, error)
-	// ListLinks returns the network interfaces of the node as the kernel describes them; nil: nobody asks.
+	// ListLinks returns the network interfaces of the node as the kernel describes them; nil: they are not checked.
 	ListLinks func() ([]link.Link, error)
 }
 
@@ -41,7 +41,7 @@ var HostPlace = Place{Roots: inventory.Host, Modprobe: "/etc/modprobe.d",
 		return runQuery(10*time.Second, name, args...)
 	}}
 
-// runQuery runs a command of PATH with a timeout, also if a card that does not answer keeps the command in
+// runQuery runs a command of PATH with a timeout, which holds even if a card that does not answer keeps the command in
 // the kernel.
 func runQuery(timeout time.Duration, name string, args ...string) (string, error) {
 	path, err := exec.LookPath(name)
@@ -73,7 +73,7 @@ var (
 	}
 )
 
-// Policies is the What of a finding about the policies as a whole.
+// Policies is the value of What in a finding about the policies as a whole.
 const Policies = "policies"
 
 // Check returns a finding for each requirement of the node's policies, met or not. It
@@ -119,7 +119,7 @@ func newFinding(ok bool, what, found, wanted, mend string) *Finding {
 	return f
 }
 
-// markHint marks a finding, unless it is nil, as one that VFs work without.
+// markHint marks a finding, unless it is nil, as a hint.
 func markHint(f *Finding) *Finding {
 	if f != nil {
 		f.Hint = true

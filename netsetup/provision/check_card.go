@@ -149,8 +149,8 @@ func adviseLinkType(pf *inventory.PF, wanted config.LinkType) string {
 
 var linkTypeLine = regexp.MustCompile(`(LINK_TYPE_P[0-9])\s.*?\b(IB|ETH|VPI)\(`)
 
-// checkNextLinkType checks the link layer of a Mellanox card after the next boot, which it
-// asks the firmware for if one of the vendor's tools is installed.
+// checkNextLinkType checks the link layer that a Mellanox card will have after the next boot. It asks the firmware, if
+// one of the vendor's tools is installed.
 func checkNextLinkType(p *preparation, c *policy.Card) *Finding {
 	wanted := findWantedLink(c)
 	if wanted == "" || c.PF.Vendor != "15b3" || p.Query == nil {

@@ -24,7 +24,7 @@ func (p *preparation) usesGPUDirect() bool {
 		slices.ContainsFunc(p.cards, func(c policy.Card) bool { return wantsRDMA(&c) })
 }
 
-// checkPCIAddresses returns a finding if the kernel does not say which PCI device a card's interface has: by that
+// checkPCIAddresses returns a finding if the kernel does not report the PCI device of a card's interface, by whose
 // address an interface is found in the namespace of a job (link.Namespace.FindByPCI).
 func checkPCIAddresses(p *preparation) *Finding {
 	if p.ListLinks == nil {

@@ -27,7 +27,7 @@ type Kernel struct {
 	Patience time.Duration // timeout of one write, and of the effects of it
 
 	Write func(path, text string) error // writes to sysfs
-	// returns the properties that a PF holds for a VF
+	// returns the properties of a VF that its PF controls
 	ReadVF      func(pf string, number int) (link.VFKnobs, error)
 	SetVF       func(pf string, number int, change link.VFKnobs) error // sets the fields that are not nil
 	SetRDMAMode func(mode string) error
@@ -72,8 +72,7 @@ func OpenHost() (*Kernel, *link.Namespace, error) {
 	return k, ns, nil
 }
 
-// AddAltNames adds the alternative names of PFs to an inventory, since sysfs does not show
-// them.
+// AddAltNames adds the alternative names of PFs to an inventory, because sysfs does not show them.
 func AddAltNames(inv *inventory.Inventory, ns *link.Namespace) error {
 	links, err := ns.ListLinks()
 	if err != nil {
@@ -97,10 +96,10 @@ func (k *Kernel) write(path, text string) error {
 	return err
 }
 
-// waitUntil polls until so returns true, and fails after the timeout.
-func (k *Kernel) waitUntil(what string, so func() bool) error {
+// waitUntil polls until isSo returns true, and fails after the timeout.
+func (k *Kernel) waitUntil(what string, isSo func() bool) error {
 	pause := time.Millisecond
-	for end := time.Now().Add(k.Patience); !so(); pause = min(2*pause, 100*time.Millisecond) {
+	for end := time.Now().Add(k.Patience); !isSo(); pause = min(2*pause, 100*time.Millisecond) {
 		if time.Now().After(end) {
 			return fmt.Errorf("%s did not appear within %v; see dmesg", what, k.Patience)
 		}

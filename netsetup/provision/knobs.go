@@ -15,7 +15,7 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// knob is one property that a PF holds for a VF, or both of its GUIDs.
+// knob is one property of a VF that its PF controls, or both of its GUIDs.
 type knob struct {
 	name string
 	only func(link.VFKnobs) link.VFKnobs // returns the property without the others
@@ -39,7 +39,7 @@ var (
 		formatState}
 )
 
-// onlyVLAN returns the VLAN alone. None is one of 802.1Q, which every driver accepts.
+// onlyVLAN returns the VLAN alone. No VLAN is expressed as ID 0 of 802.1Q, which every driver accepts.
 func onlyVLAN(v link.VFKnobs) link.VFKnobs {
 	if v.VLAN != nil && v.VLAN.ID == 0 {
 		return link.VFKnobs{VLAN: &link.VLAN{Proto: link.Dot1Q}}
@@ -90,7 +90,7 @@ func formatGUID(v link.VFKnobs) string {
 
 // buildSetting returns the setting of a knob for one VF.
 func (n knob) buildSetting(pf *inventory.PF, number int, wanted link.VFKnobs) setting {
-	values := map[string]link.VFKnobs{n.text(wanted): n.only(wanted)} // also those that were read, to restore them
+	values := map[string]link.VFKnobs{n.text(wanted): n.only(wanted)} // get adds the found value, to restore it
 	return setting{
 		what: formatVF(number) + " " + n.name, wanted: n.text(wanted),
 		get: func(k *Kernel) (string, error) {
@@ -160,8 +160,8 @@ func planRates(pf *inventory.PF, number int, p *config.Policy) setting {
 	return s
 }
 
-// planIdentity returns the setting of a VF's MAC or GUID. It binds a VF again whose driver
-// has already read another one.
+// planIdentity returns the setting of a VF's MAC or GUID. It binds the VF's driver again if that has already read
+// another one.
 func planIdentity(pf *inventory.PF, number int, node string) setting {
 	s := macKnob.buildSetting(pf, number, link.VFKnobs{MAC: DeriveMAC(node, pf.PCI, number)})
 	if pf.Link == inventory.InfiniBand {

@@ -76,7 +76,7 @@ func MakePlan(cfg *config.Config, inv *inventory.Inventory, held Held) (*Plan, e
 	return p, nil
 }
 
-// addStep appends a step. A step that follows another is needed if the other is needed.
+// addStep appends a step. A step that follows another one is needed if the other one is needed.
 func (p *Plan) addStep(pf *inventory.PF, s setting, follows *Step) *Step {
 	step := &Step{What: s.what, Wanted: s.wanted, setting: s, follows: follows}
 	if pf != nil {
@@ -86,9 +86,9 @@ func (p *Plan) addStep(pf *inventory.PF, s setting, follows *Step) *Step {
 	return step
 }
 
-// planCard plans one card. The properties that a PF holds for a VF are set before the VF's
-// driver is bound, since most drivers read them once; the PF is set up afterwards, since
-// some PFs reset a VF for each change while they are up.
+// planCard plans one card. The properties of a VF that its PF controls are set before the VF's driver is bound, because
+// most drivers read them once. The PF is set up afterwards, because some PFs reset a VF for each change while they are
+// up.
 func (p *Plan) planCard(c *policy.Card, node string, held Held) {
 	pf, n := c.PF, len(c.VFs)
 	var made *Step

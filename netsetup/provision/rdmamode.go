@@ -24,9 +24,8 @@ var (
 	netnsCmdline = regexp.MustCompile(`(?:^|\s)ib_core\.netns_mode=(\S+)`)
 )
 
-// planLiveRDMAMode returns the setting of the current RDMA mode. The kernel changes it only
-// while no other network namespace exists, which on most nodes is the case only before their
-// services start.
+// planLiveRDMAMode returns the setting of the current RDMA mode. The kernel changes it only while no other network
+// namespace exists. On most nodes that is so only before their services start.
 func planLiveRDMAMode(mode config.RDMAMode, held Held) setting {
 	return setting{
 		what: "RDMA namespaces", wanted: string(mode), stays: true,

@@ -16,7 +16,7 @@ import (
 	"github.com/gojail/gojail/netsetup/inventory"
 )
 
-// planAutoprobe returns the setting whether the kernel binds drivers to new VFs.
+// planAutoprobe returns the setting by which the kernel binds drivers to new VFs, or does not.
 func planAutoprobe(pf *inventory.PF, on bool) setting {
 	file := "sriov_drivers_autoprobe"
 	s := setting{what: "drivers bind", wanted: "0", undo: "1"}

@@ -8,8 +8,8 @@ import (
 	"text/tabwriter"
 )
 
-// Step changes one setting from the found to the wanted value. If a step fails, the card's
-// steps before it are undone in reverse order: each restores what it found.
+// Step changes one setting from the found to the wanted value. If a step fails, the card's earlier steps are undone in
+// reverse order: each restores the value that it found.
 type Step struct {
 	PF     string `json:"pf,omitempty"`   // PCI address of the card; "": the node
 	Name   string `json:"name,omitempty"` // name of the card's interface
@@ -21,7 +21,7 @@ type Step struct {
 	setting
 	follows *Step // step whose need makes this one needed
 	needed  bool
-	fresh   bool // whether it is on a VF that does not exist yet
+	fresh   bool // whether it concerns a VF that does not exist yet
 }
 
 // setting is a property that can be read and set as text.
