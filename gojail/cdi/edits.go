@@ -75,7 +75,7 @@ func (r *Registry) Edits(names ...string) (*Edits, error) {
 	return e, e.addSonames()
 }
 
-// addMount adds a mount without the options private and rprivate, since all mounts of a jail are private.
+// addMount adds a mount without the options private and rprivate, because all mounts of a jail are private.
 func addMount(list []specs.Mount, m specs.Mount, name string) ([]specs.Mount, error) {
 	if err := checkInside("mount", m.Destination); err != nil {
 		return nil, err

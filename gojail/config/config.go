@@ -153,7 +153,7 @@ func (c *Config) JailNames() []string { return slices.Sorted(maps.Keys(c.Jails))
 // IsOpenToAll reports whether all users may use the jail.
 func (j *Jail) IsOpenToAll() bool { return len(j.Users) == 0 && len(j.Groups) == 0 }
 
-// CDIDevices is what the CDI devices of a jail provide on this node.
+// CDIDevices are the edits and the device nodes of a jail's CDI devices on this node.
 type CDIDevices struct {
 	Edits    cdi.Edits  // mounts gathered below contract.CDIDir
 	GPUNodes [][]string // device nodes of each of Slurm's GPUs, by its index

@@ -96,8 +96,8 @@ func IsOtherFile(name string) bool {
 		strings.HasSuffix(name, StorageSuffix)
 }
 
-// LoginPrefix begins the name of what has the place of a job on a login node: the sandbox of all sessions of a
-// user. The uid follows.
+// LoginPrefix begins the name of the sandbox of all sessions of a user on a login node, which has the place of a job
+// there. The uid follows.
 const LoginPrefix = "login-"
 
 // IsLogin reports whether a job is the sandbox of a user's sessions on a login node.
@@ -132,7 +132,7 @@ const (
 	Session  = "gojail-session"
 )
 
-// SessionConfig is a file that gojail-session goes by.
+// SessionConfig is the configuration file of gojail-session.
 const SessionConfig = "/etc/gojail/session.conf"
 
 // Names of processes.
@@ -185,11 +185,11 @@ var TookBounds = [LaunchBounds]uint64{200, 500, 1000, 2500, 10000, 50000, 250000
 // FailReasons are the words for GOJAIL_REASON_..., by number.
 var FailReasons = [LaunchReasons]string{"configuration", "request", "storage", "sandbox", "step", "task"}
 
-// NameRule says what a name is made of, for messages about one that IsName does not accept.
+// NameRule describes a valid name, for messages about a name that IsName does not accept.
 const NameRule = "a letter or digit, then letters, digits, '.', '_' or '-', at most 64"
 
-// IsName reports whether name can be that of a node, of a jail, of a jail's version or of a label of rails. None of
-// them is a path: names begin with no dot and contain no slash.
+// IsName reports whether a name is valid for a node, a jail, a version of a jail or a label of rails. No valid name is
+// a path: it begins with no dot and contains no slash.
 func IsName(name string) bool {
 	if name == "" || len(name) > NameMax {
 		return false

@@ -10,8 +10,8 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// maskPath covers path with an empty directory or /dev/null. A missing path needs no mask (OCI runtime-spec,
-// config-linux.md, "Masked Paths").
+// maskPath covers path with an empty directory or /dev/null, so that it stays what it is for programs that look for it.
+// A missing path needs no mask (OCI runtime-spec, config-linux.md, "Masked Paths").
 func (r *jailRoot) maskPath(path string) error {
 	target, err := r.openExisting(path)
 	if err != nil || target < 0 {
@@ -132,7 +132,7 @@ func (r *jailRoot) makeReadonly(path string) error {
 	return attachOnTarget(fd, target, path)
 }
 
-// openExisting opens path in the view, or returns -1 if it does not exist.
+// openExisting opens path in the view, or returns -1 if it does not exist: kernels differ in what /proc and /sys have.
 func (r *jailRoot) openExisting(path string) (int, error) {
 	fd, err := r.openInView(path, unix.O_PATH)
 	if err == unix.ENOENT || err == unix.ENOTDIR {
@@ -141,7 +141,7 @@ func (r *jailRoot) openExisting(path string) (int, error) {
 	return fd, r.resolveError(path, err)
 }
 
-// attachOnTarget attaches a detached tree on an open target.
+// attachOnTarget attaches a detached tree on an open target, whatever its path leads to by now.
 func attachOnTarget(fd, target int, path string) error {
 	if err := unix.MoveMount(fd, "", target, "",
 		unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {

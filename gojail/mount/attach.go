@@ -77,6 +77,7 @@ func detachRoot(root int) error {
 	return nil
 }
 
+// mountIDOf returns the id of the mount on which a path lies.
 func mountIDOf(path string) (int, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -65,7 +65,8 @@ func (v *mountView) openCovers(c *config.Config, j *config.Jail) (covers []Tree,
 	return covers, nil
 }
 
-// findPlaces returns the paths of a view where mounts show a directory, or only the file of that name in it.
+// findPlaces returns the paths of a view at which mounts show a directory, or only the file of that name in it. It
+// compares regions and not paths, because the jail may show the socket's file system anywhere.
 func (v *mountView) findPlaces(dir region, name string) []string {
 	file := dir
 	file.path = filepath.Join(dir.path, name)

@@ -17,7 +17,7 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// mountError reports a system call that failed while a view was assembled.
+// mountError is the error of a system call that failed while a view was assembled.
 type mountError struct {
 	Op     string   // the system call
 	Source string   // source of the mount; may be ""
@@ -72,8 +72,8 @@ func (l treeList) close() {
 	}
 }
 
-// openTrees creates every mount as a detached tree, in the host's view, so that no earlier mount hides a
-// source.
+// openTrees creates every mount as a detached tree, in the host's view, so that no earlier mount hides a source.
+// Nothing is attached if one of them fails.
 func openTrees(mounts []specs.Mount, jail openJail) (treeList, error) {
 	var trees treeList
 	for _, m := range mounts {
@@ -166,6 +166,7 @@ func setAttributes(fd int, o mountOptions) error {
 	return unix.MountSetattr(fd, "", flags, &attr)
 }
 
+// isDirectory reports whether an open file is a directory.
 func isDirectory(fd int) (bool, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -174,7 +175,8 @@ func isDirectory(fd int) (bool, error) {
 	return st.Mode&unix.S_IFMT == unix.S_IFDIR, nil
 }
 
-// newFilesystem creates a new file system: proc, sysfs, tmpfs, devpts, mqueue or overlay.
+// newFilesystem creates a new file system: proc, sysfs, tmpfs, devpts, mqueue or overlay. Other types must be mounted
+// on the node, and are bound.
 func newFilesystem(m specs.Mount) (tree, error) {
 	switch m.Type {
 	case "proc", "sysfs", "tmpfs", "devpts", "mqueue", "overlay":

@@ -62,6 +62,7 @@ func parseMountOptions(options []string) (mountOptions, error) {
 	return o, nil
 }
 
+// openTreeFlags returns the flags with which open_tree(2) makes a detached clone of a source.
 func (o mountOptions) openTreeFlags() uint {
 	flags := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC)
 	if o.recursive {

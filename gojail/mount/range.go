@@ -83,13 +83,15 @@ func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state
 	return append(trees, covers...), nil
 }
 
-// place is an open directory in a view, at a path without symbolic links.
+// place is an open directory in a view, with its real path: the sandbox attaches the directory's clone there, without
+// following symbolic links.
 type place struct {
 	fd   int
 	path string
 }
 
-// openPlaces opens directories in a view, except those that no longer exist.
+// openPlaces opens directories in a view. It leaves out those that no longer exist: the template may be older than a
+// directory's removal.
 func (v *mountView) openPlaces(dirs []string) ([]place, error) {
 	var places []place
 	for _, dir := range dirs {
@@ -213,6 +215,8 @@ func mapIDs(tree, namespace int) error {
 	return unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr)
 }
 
+// explainMapError returns the error of a mount that cannot map ids, for users: the kernel's errno is a mere EINVAL, and
+// only an administrator can choose another file system.
 func explainMapError(what string, err error) error {
 	return fmt.Errorf("--jail-root=range: the file system of %s cannot map ids (%w); "+
 		"use --jail-root=self, or ask your administrator for ext4, xfs or btrfs there", what, err)

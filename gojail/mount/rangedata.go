@@ -69,8 +69,9 @@ func (v *mountView) mountsBelow(path string) []*mountinfo.Info {
 	return slices.CompactFunc(list, func(a, b *mountinfo.Info) bool { return a.Mountpoint == b.Mountpoint })
 }
 
-// openDataMount clones one mount. If its ids cannot be mapped, a read-only mount, and one without files of users, stays
-// unmapped; without strict, any mount does.
+// openDataMount clones one mount. If its ids cannot be mapped, a read-only mount, and one without files of users
+// (tmpfs, overlay, autofs), stays unmapped; without strict, any mount does. Where users have files, an unmapped mount
+// would let root of the jail create files that belong to ids of its range, with the set-user-ID bit and past quotas.
 func (v *mountView) openDataMount(p place, data int, strict bool) (int, error) {
 	fd, failed := CloneMapped(p.fd, false, data)
 	if failed == nil {

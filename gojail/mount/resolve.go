@@ -58,10 +58,12 @@ func (r *jailRoot) openInView(path string, flags uint64) (int, error) {
 }
 
 // openTarget opens a mount target. It creates a missing one only on a file system of the view itself: on shared storage
-// all nodes would race to create it.
+// all nodes would race to create it, and one would remove what another needs.
 //
 // The target of a file is the name itself, even if it is a symlink: the file to which that leads has other names, and
-// programs that use those must see it. A directory cannot be mounted on a symlink, so a symlink to one is followed.
+// programs that use those must see it. If /etc/localtime is a link to a zone, for example, a mount on that zone would
+// change it for each program that names it in TZ. A directory cannot be mounted on a symlink, so a symlink to one is
+// followed.
 func (r *jailRoot) openTarget(path string, dir bool) (int, error) {
 	flags := targetFlags(dir)
 	fd, err := r.openInView(path, flags)
@@ -152,6 +154,8 @@ func Remedy(jail string, image bool) string {
 	return "create it once with: gojail init " + jail
 }
 
+// resolveError explains an error of openat2(2) about a mount target. EXDEV comes from RESOLVE_BENEATH, which holds in
+// data directories of users.
 func (r *jailRoot) resolveError(path string, err error) error {
 	switch err {
 	case nil:
@@ -217,7 +221,8 @@ func (r *jailRoot) checkFits(t tree, target int) error {
 	return nil
 }
 
-// makeDevice creates a device node on a file system of the view.
+// makeDevice creates a device node on a file system of the view, never on the jail's storage, where users may own the
+// directory (openParent).
 func (r *jailRoot) makeDevice(d specs.LinuxDevice) error {
 	kinds := map[string]uint32{"c": unix.S_IFCHR, "u": unix.S_IFCHR, "b": unix.S_IFBLK}
 	kind, known := kinds[d.Type]
@@ -253,6 +258,7 @@ func (r *jailRoot) makeDevice(d specs.LinuxDevice) error {
 	return nil
 }
 
+// makeLink creates a symlink on a file system of the view. It fails if the name exists.
 func (r *jailRoot) makeLink(l plan.Link) error {
 	parent, err := r.openParent(l.Path)
 	if err != nil {

@@ -50,7 +50,8 @@ func statTarget(root int, t plan.Target) (st unix.Stat_t, err error) {
 }
 
 // MakeTargets creates the missing targets on the jail's storage and returns them. If the jail shows the node's machine
-// ID and has no such file, MakeTargets creates it as a mount target. Nodes take turns (flock on ROOT/.gojail.lock).
+// ID and has no such file, MakeTargets creates it as a mount target, empty as machine-id(5) demands of images. Nodes
+// take turns (flock on ROOT/.gojail.lock).
 func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.Time) ([]plan.Target, error) {
 	root, err := node.OpenJail(j)
 	if err != nil {
@@ -157,6 +158,8 @@ func makeTarget(root int, t plan.Target, made *[]plan.Target) error {
 	return nil
 }
 
+// makeEntry creates a directory or an empty file. It never opens an existing one (O_EXCL): users may have put anything
+// there.
 func makeEntry(dir int, name string, isDir bool) error {
 	if isDir {
 		return unix.Mkdirat(dir, name, 0o755)

@@ -52,12 +52,15 @@ func OpenUserMounts(c *config.Config, j *config.Jail, mounts []config.UserMount,
 	return trees, nil
 }
 
+// closeTrees closes the descriptors of trees, with which the kernel unmounts detached ones.
 func closeTrees(trees []Tree) {
 	for _, t := range trees {
 		unix.Close(t.FD)
 	}
 }
 
+// openUserMount opens one mount: first, with the user's rights, the files that the user names; then, with root's
+// rights, a clone of what was opened.
 func openUserMount(c *config.Config, j *config.Jail, m config.UserMount, who Credentials, root string,
 	trusted []string) (Tree, error) {
 	source, target := -1, -1
@@ -73,8 +76,8 @@ func openUserMount(c *config.Config, j *config.Jail, m config.UserMount, who Cre
 		return Tree{}, err
 	}
 	t := Tree{FD: -1}
-	// From here on root works with what is open: the user may exchange the paths at any time, so the rules are applied
-	// to the real paths of the descriptors.
+	// From here on root works with open files: the user may exchange the paths at any time, so the rules are applied to
+	// the real paths of the descriptors.
 	real, err := rootpath.OfDescriptor(source, m.Source)
 	if err != nil {
 		return t, err
@@ -125,6 +128,7 @@ func openDestination(root int, path, jail string, who Credentials) (int, error) 
 	return fd, nil
 }
 
+// explainUserError returns an error about a path as the user wrote it. It says no more than the user could find out.
 func explainUserError(path string, who Credentials, err error) error {
 	switch err {
 	case unix.ENOENT:
@@ -156,6 +160,7 @@ func checkSameKind(source, target int, m config.UserMount) error {
 	return nil
 }
 
+// cloneForUser clones a source with all mounts below it, and makes all of them read-only if the user asks for that.
 func cloneForUser(source int, readonly bool) (int, error) {
 	fd, err := cloneNosuid(source, true)
 	if err != nil || !readonly {

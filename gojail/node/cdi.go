@@ -135,8 +135,8 @@ func IsLackingCDI(c *config.Config) bool {
 	return false
 }
 
-// CDIWords returns words that change with what the CDI files provide, and with the files to mount, which
-// an upgrade of the driver replaces.
+// CDIWords returns words that change with the edits of the CDI files, and with the files to be mounted, which an
+// upgrade of the driver replaces.
 func CDIWords(b *config.CDIDevices) []string {
 	if b == nil {
 		return nil
@@ -156,7 +156,7 @@ func CDIWords(b *config.CDIDevices) []string {
 	return list
 }
 
-// findCDIEdits returns what the CDI devices of a jail provide, or the error.
+// findCDIEdits returns the edits of a jail's CDI devices, or their error.
 func findCDIEdits(j *config.Jail) (cdi.Edits, error) {
 	if j.CDIDevices == nil {
 		return cdi.Edits{}, nil

@@ -26,13 +26,13 @@ type HostFacts struct {
 	VarTmp     VarTmp          // /var/tmp of both
 	Devices    []Device        // devices that the patterns match
 	Command    string          // path of the gojail command for jails, beside the plugin; "": none
-	CDI        cdi.Edits       // what the jail's CDI devices provide
+	CDI        cdi.Edits       // edits of the jail's CDI devices
 	JobNodes   []string        // device nodes that a job gets by its allocation
 	SlurmDirs  []string        // Slurm's plugin directories
 	SlurmFiles []string        // Slurm's commands and libraries, and the plugins of plugstack.conf
 	Libraries  []string        // further libraries that SlurmFiles need and the jail does not have
 	Identity   []IdentityFile  // files that identify the machine and that both node and jail have
-	RunEntries []RunEntry      // what the jail's tmpfiles.d creates in /run
+	RunEntries []RunEntry      // entries that the jail's tmpfiles.d creates in /run
 	Optional   []string        // the Libraries that slurmstepd does not need: root of a range may install them
 	Foreign    []string        // library directories of the node at paths where a jail has data
 	Seccomp    *specs.LinuxSeccomp

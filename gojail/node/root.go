@@ -107,7 +107,7 @@ func RevalidateRoot(j *config.Jail) {
 	_ = unix.Statx(unix.AT_FDCWD, j.Root, unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, &st)
 }
 
-// HasImage reports whether a jail's root is a file at the moment. It is a hint: decisions are made on what was opened.
+// HasImage reports whether a jail's root is a file at the moment. It is a hint: decisions are made on the opened root.
 func HasImage(j *config.Jail) bool {
 	var st unix.Stat_t
 	return unix.Stat(j.Root, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
@@ -119,8 +119,8 @@ func IsImage(root int) bool {
 	return unix.Fstatfs(root, &fs) == nil && (fs.Type == unix.SQUASHFS_MAGIC || fs.Type == unix.EROFS_SUPER_MAGIC_V1)
 }
 
-// CheckRoot fails if the open root of a jail cannot be read, or is empty, as a mount point without its
-// storage is.
+// CheckRoot fails if the open root of a jail cannot be read, or is empty, like a mount point whose storage is not
+// mounted.
 func CheckRoot(root int, path string) error {
 	fd, err := unix.Openat(root, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

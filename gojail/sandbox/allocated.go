@@ -16,7 +16,7 @@ import (
 )
 
 // CheckAllocated fails unless Slurm reports that a job is the user's and has this node. If Slurm reports otherwise,
-// CheckAllocated also removes what the Prolog noted of the job. A node that slurmctld took for dead keeps that note,
+// CheckAllocated also removes the Prolog's note of the job. A node that slurmctld took for dead keeps that note,
 // because Slurm runs no Epilog there for a job without steps: by then another job has the job's GPUs, and another
 // user's job may have its number.
 func CheckAllocated(ctx context.Context, s *state.State, c *config.Config, job, uid string) error {

@@ -18,7 +18,8 @@ import (
 	"github.com/gojail/gojail/gojail/state"
 )
 
-// Present is the job that now has a number. What this node has of that number may belong to an earlier job.
+// Present is the job that now has a number. Slurm uses numbers again, after slurmctld -c or when they wrap, so what
+// this node has of that number may belong to an earlier job.
 type Present struct {
 	Job   string
 	UID   uint32

@@ -17,9 +17,10 @@ import (
 	"github.com/gojail/gojail/internal/procfs"
 )
 
-// stepds finds slurmstepds of this node by their sockets and processes, which it lists once for all jobs. It lists them
-// again after a file appears in the spool directory: a slurmstepd creates its socket there before it calls a plugin
-// (msg_thr_create, then job_manager). Without inotify it lists them for each job.
+// stepds finds slurmstepds of this node by their sockets and processes, which it lists once for all jobs: a sweep
+// judges each of hundreds of jobs twice, and each list of processes costs several system calls for each of them. It
+// lists them again after a file appears in the spool directory: a slurmstepd creates its socket there before it calls a
+// plugin (msg_thr_create, then job_manager). Without inotify it lists them for each job.
 type stepds struct {
 	watch *os.File // inotify(7) of the spool directory, or nil
 
@@ -45,12 +46,13 @@ func (s *stepds) openWatch(spool string) {
 	s.watch = os.NewFile(uintptr(fd), "inotify")
 }
 
+// close ends the watch. The next list is a fresh one.
 func (s *stepds) close() {
 	s.watch.Close() // of a nil file: returns an error, which is ignored
 	s.watch = nil
 }
 
-// find returns what a slurmstepd of the job is, for messages, or "" if there is none.
+// find returns a description of a slurmstepd of the job, or "" if there is none.
 func (s *stepds) find(spool, node, job string) (string, error) {
 	if err := s.refresh(spool, node); err != nil {
 		return "", err

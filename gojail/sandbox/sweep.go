@@ -22,7 +22,7 @@ import (
 	"github.com/gojail/gojail/internal/procfs"
 )
 
-// SweepReport is what a sweep did.
+// SweepReport is the result of a sweep.
 type SweepReport struct {
 	Removed []string // jobs that were torn down
 	Kept    []string // jobs and processes that were left alone, each with the reason: "job 17: it is RUNNING"
@@ -63,6 +63,7 @@ func Sweep(s *state.State, c *config.Config) (SweepReport, error) {
 	return w.run()
 }
 
+// run sweeps jobs, then zygotes, and last the processes whose record is lost.
 func (s *sweep) run() (SweepReport, error) {
 	s.report.scratch = []string{filepath.Join(s.config.Scratch, contract.JobsDir)}
 	s.stepds.openWatch(s.config.Slurm.Spool)
@@ -81,7 +82,7 @@ func (s *sweep) run() (SweepReport, error) {
 	return s.report, oneline.Both(oneline.Both(err, err2), oneline.Both(s.sweepZygotes(), s.endLostHolders()))
 }
 
-// sweepJob ends a job if it has ended for Slurm, and reports what it did.
+// sweepJob ends a job if it has ended for Slurm, and adds the result to the report.
 func (s *sweep) sweepJob(job string) error {
 	known := s.isKnown(job)
 	why, err := s.findReasonToKeep(job, known)

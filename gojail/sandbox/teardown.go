@@ -92,7 +92,7 @@ func teardownLocked(s *state.State, scratch, job string, until time.Time, mayI f
 }
 
 // endLocked ends the holders of a job, moves its scratch directory to the trash and removes its records. The caller
-// holds the job's lock. The records are last: what a failed step leaves is found by them.
+// holds the job's lock. The records are removed last: by them, a later attempt finds what a failed step left.
 func endLocked(s *state.State, parent, job string, until time.Time) error {
 	for _, step := range []func() error{
 		func() error { return endHolders(s, job, until) },
@@ -142,6 +142,8 @@ func lockJob(s *state.State, job string, until time.Time) (*os.File, error) {
 	}
 }
 
+// isSameFile reports whether a path still leads to an open file: the end of a job removes the lock for which others
+// wait.
 func isSameFile(f *os.File, path string) bool {
 	have, err := f.Stat()
 	if err != nil {
@@ -151,6 +153,7 @@ func isSameFile(f *os.File, path string) bool {
 	return err == nil && os.SameFile(have, there)
 }
 
+// isPresent reports whether a path exists, whatever it is.
 func isPresent(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
@@ -174,6 +177,7 @@ func killAll(records []state.Record, until time.Time) (err error) {
 	return err
 }
 
+// earlierOf returns the earlier of two times.
 func earlierOf(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a

@@ -124,6 +124,8 @@ func (t *trash) emptyOnce() (more bool) {
 	return err == nil && len(names) > 0
 }
 
+// lock takes the lock of the trash, a flock(2) of its directory. It waits only if another process must have emptied the
+// trash when the sweep returns.
 func (t *trash) lock(dir *os.File) error {
 	until := time.Now()
 	if t.wait {
@@ -160,8 +162,11 @@ func (t *trash) listNames(dir *os.File) ([]string, error) {
 	return names, nil
 }
 
+// isOwn reports whether a name in the trash is that of the job whose files are removed first.
 func (t *trash) isOwn(name string) bool { return t.own != "" && strings.HasPrefix(name, t.own+".") }
 
+// emptyLocked removes files until the trash is empty or all that is left cannot be removed. Each job gets a turn of
+// trashSlice, again and again. The caller holds the lock.
 func (t *trash) emptyLocked(dir *os.File) error {
 	for { // other processes move files there meanwhile
 		names, err := t.listNames(dir)

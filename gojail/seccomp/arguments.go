@@ -13,7 +13,7 @@ import (
 
 // argumentTable holds, for each 64-bit system call, a digit for each argument: the number of bytes that the
 // kernel uses, "-" for none. The digits follow the types in include/linux/syscalls.h and SYSCALL_DEFINE, and
-// are 4 as well where the call takes a long and truncates it at once: the flags of clone (lower_32_bits),
+// are 4 as well if the call takes a long and truncates it at once: the flags of clone (lower_32_bits),
 // the descriptors of mmap and readv and their relatives (fdget), the mode of mbind, the process of
 // ptrace.
 //

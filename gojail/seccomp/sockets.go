@@ -107,7 +107,7 @@ func combine(sets [][]specs.LinuxSeccompArg, conditions []specs.LinuxSeccompArg)
 }
 
 // loadingOptions are options of TCP sockets for which the kernel loads modules for any user: ciphers by a name that the
-// user chooses (tcp_ao_key_alloc), md5, and ciphers of kernel TLS where that is loaded.
+// user chooses (tcp_ao_key_alloc), md5, and ciphers of kernel TLS if that is loaded.
 var loadingOptions = []uint64{unix.TCP_MD5SIG, unix.TCP_ULP, unix.TCP_MD5SIG_EXT, tcpAOAddKey}
 
 const tcpAOAddKey = 38 // linux/tcp.h

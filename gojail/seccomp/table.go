@@ -27,7 +27,7 @@ type abi struct {
 	wide   bool // arguments have 64 bits
 	x32    bool // numbers with x32Bit belong to another ABI (asm/unistd.h)
 
-	private map[string]uint32 // calls that have their numbers from privateBase on
+	private map[string]uint32 // calls with numbers from privateBase on
 }
 
 const x32Bit = 0x40000000
@@ -35,8 +35,8 @@ const x32Bit = 0x40000000
 // privateBase is the first number of the calls that only ARM has: __ARM_NR_BASE of its asm/unistd.h.
 const privateBase = 0xf0000
 
-// armPrivate are these calls by the names that profiles and libseccomp have for them. A 64-bit kernel has cacheflush
-// and set_tls of them; the C library calls set_tls at the start of each program.
+// armPrivate are these calls, by their names in profiles and libseccomp. Of these, a 64-bit kernel has cacheflush and
+// set_tls; the C library calls set_tls at the start of each program.
 var armPrivate = map[string]uint32{"breakpoint": privateBase + 1, "cacheflush": privateBase + 2,
 	"usr26": privateBase + 3,
 	"usr32": privateBase + 4, "set_tls": privateBase + 5, "get_tls": privateBase + 6}

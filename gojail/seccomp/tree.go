@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// span is a range of call numbers, up to the next span, with the same answer except for a few.
+// span is a range of call numbers, up to the next span, with the same answer except for some numbers.
 type span struct {
 	first  uint32
 	answer code

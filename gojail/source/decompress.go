@@ -34,8 +34,7 @@ func findCompression(head []byte) string {
 	return ""
 }
 
-// confiner returns a command that runs a program as a filter and that can do nothing else, whatever its input makes it
-// do.
+// confiner returns a command that runs a program as a filter. Whatever its input is, the program can do nothing else.
 type confiner func(ctx context.Context, program string, args ...string) (*exec.Cmd, error)
 
 // decompress returns the decompressed stream. Its memory is bounded, whatever the stream says.

@@ -56,7 +56,7 @@ func (l *Layer) Read(ctx context.Context, stored io.Reader, bytesMax int64, conf
 	return outer.digest(), nil
 }
 
-// summingReader computes the digest of what is read.
+// summingReader computes the digest of the bytes that it reads.
 type summingReader struct {
 	r         io.Reader
 	algorithm string

@@ -13,7 +13,7 @@
 //
 // Root owns everything, except .nodes if the storage squashes root. Directories have mode 0755, so that root of a node
 // can use a version also if the NFS server maps it to nobody. No command changes a version in place. Jobs may: those of
-// a version that is a directory write where the modes of its files permit it, unless the jail is readonly or writable.
+// a version that is a directory write to its files if their modes permit it, unless the jail is readonly or writable.
 // So programs of root's must not follow symbolic links in a version.
 //
 // Invariants, whichever process is killed at any moment:

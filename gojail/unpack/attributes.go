@@ -62,6 +62,8 @@ func (u *unpacker) modeOf(h *tar.Header) uint32 {
 	return bits
 }
 
+// setXattrs sets the extended attributes that the policy keeps. All attributes of an entry together have at most
+// xattrMax bytes, including those that are not kept.
 func (u *unpacker) setXattrs(full string, h *tar.Header) error {
 	xattrs, others, err := readXattrs(h)
 	if err != nil {

@@ -78,6 +78,7 @@ func Child(text string) {
 	os.Exit(0)
 }
 
+// readRequest parses a request, and refuses to work outside the namespaces of a child.
 func readRequest(text string) (r request, err error) {
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return r, fmt.Errorf("invalid request: %w", err)
@@ -90,6 +91,7 @@ func readRequest(text string) (r request, err error) {
 	return r, nil
 }
 
+// runRequest enters the target and executes the request there, where no path leads out of the target.
 func runRequest(r request, result *Result) error {
 	if err := enterTarget(r.Target); err != nil {
 		return fmt.Errorf("cannot make %s the root of a process: %w", r.Target, err)

@@ -27,6 +27,7 @@ const (
 	DifferenceChanged = "changed"
 )
 
+// String returns the difference on one printable line: users choose names.
 func (d Difference) String() string {
 	line := d.What + " " + oneline.Printable(d.Path)
 	if len(d.Keys) > 0 {
@@ -115,6 +116,7 @@ func describeKey(key string) string {
 	return key
 }
 
+// describeChange returns a change for people: digests and values of extended attributes are too long to be shown.
 func describeChange(key, was, is string) string {
 	switch {
 	case key == "sha256digest":
@@ -125,6 +127,7 @@ func describeChange(key, was, is string) string {
 	return fmt.Sprintf("%s: %s, now %s", key, was, is)
 }
 
+// parseValues returns the values of the keywords.
 func (l *listLine) parseValues() map[string]string {
 	values := map[string]string{}
 	for _, word := range l.words {
@@ -134,6 +137,7 @@ func (l *listLine) parseValues() map[string]string {
 	return values
 }
 
+// listReader reads a list, line by line: a list of millions of files is never in memory.
 type listReader struct {
 	lines     *bufio.Scanner
 	hasXattrs bool

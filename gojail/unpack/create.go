@@ -54,10 +54,12 @@ func (u *unpacker) createEntry(full string, h *tar.Header, body io.Reader) error
 	return fmt.Errorf("unknown %s", describeType(h.Typeflag))
 }
 
+// isFile reports whether an entry is a regular file with content of its own.
 func isFile(h *tar.Header) bool { return h.Typeflag == tar.TypeReg || h.Typeflag == tar.TypeGNUSparse }
 
 func isDevice(h *tar.Header) bool { return h.Typeflag == tar.TypeChar || h.Typeflag == tar.TypeBlock }
 
+// leaveOutDevice applies the policy to a device node that is not made.
 func (u *unpacker) leaveOutDevice(full string) error {
 	if u.policy.Devices == DevicesRefuse {
 		return errors.New("is a device node; a jail has its own /dev, so leave it out: --devices=drop")
@@ -103,6 +105,8 @@ func (u *unpacker) setDirectory(full string, h *tar.Header) error {
 	return err
 }
 
+// createLink creates a hard link. It resolves the target as any name in the archive, and refuses a directory, to which
+// Linux makes no hard links, with a clear error.
 func (u *unpacker) createLink(full, to string) error {
 	name, err := cleanName(to)
 	if err != nil {
@@ -136,6 +140,8 @@ func (u *unpacker) createLink(full, to string) error {
 	return nil
 }
 
+// createFile creates a regular file. O_EXCL and O_NOFOLLOW fail if anything is at the path: removeExisting has removed
+// it.
 func (u *unpacker) createFile(full string, h *tar.Header, body io.Reader) error {
 	f, err := os.OpenFile(full, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -180,6 +186,7 @@ func (u *unpacker) writeContent(f *os.File, body io.Reader, size int64) error {
 	return nil
 }
 
+// isZero reports whether a block has only NUL bytes.
 func isZero(part []byte) bool {
 	for ; len(part) > len(zeros); part = part[len(zeros):] {
 		if !bytes.Equal(part[:len(zeros)], zeros[:]) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package unpack makes a directory tree from archives that nobody vouches for: the layers of an image, or a tar
-// file. It also lists what a tree consists of, for a later comparison.
+// file. It also lists the files of a tree, for a later comparison.
 //
 // A child process does the work. It lives in its own mount, network, IPC and PID namespaces, and its root is the
 // target: pivot_root(2), no /proc, nothing else mounted. So no name in an archive, no symbolic link and no hard link
@@ -14,10 +14,10 @@
 //
 //   - Names are taken as if the target were "/": "..", absolute names and absolute symbolic links stay inside. A
 //     symbolic link in the middle of a name is followed, as in the running image.
-//   - Types of GNU tar, star and Solaris become those of POSIX or are no files; what cannot be done is refused
+//   - Types of GNU tar, star and Solaris become those of POSIX or are no files; others are refused
 //     (types.go). Forms of an archive that archive/tar does not read are changed before it sees them (stream.go).
-//   - An entry replaces what is there, except that a directory keeps its content.
-//   - Owners are numbers. Times are kept, also those of directories that a layer only adds a file to.
+//   - An entry replaces an existing file; an existing directory keeps its content.
+//   - Owners are numbers. Times are kept, also those of directories to which a layer only adds a file.
 //   - Set-user-ID and set-group-ID bits of files and security.capability are left out unless Policy.Setuid is set:
 //     shared storage is seen by each user of each node, outside every jail.
 //   - Extended attributes of user.* are kept, except those of overlayfs. All others are left out: security.selinux
@@ -35,8 +35,8 @@
 // Nothing of opencontainers/umoci is used (oci/layer, v0.6.0), nor of go.podman.io/storage (pkg/archive): the first
 // resolves names component by component in a tree that others may see, and keeps what upper layers brought in a map of
 // paths; the second comes with the whole store of podman, and also needs a child whose root is the target
-// (pkg/chrootarchive). In such a child nothing needs resolution, and what is left is this package. What their tests
-// describe is tested here:
+// (pkg/chrootarchive). In such a child no name needs resolution, and the rest is this package. The cases that their tests
+// describe are tested here:
 //
 //	umoci: SanitiseScoping, SymlinkScoping, NonDirParent, "." that is a symlink (CVE-2021-29136)
 //	                               TestUnpackStaysInside, TestUnpackRefuses

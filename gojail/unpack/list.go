@@ -40,6 +40,7 @@ type linkedFile struct {
 	left uint64            // names that are still to come
 }
 
+// listTree writes the list of the root directory of this process.
 func listTree(w io.Writer) error {
 	l := newLister(w)
 	fmt.Fprintf(l.out, "%s\n%s\n", listHeader, xattrsMark)

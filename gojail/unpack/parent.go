@@ -105,6 +105,7 @@ func makeDirectory(full string, uid, gid int, mode uint32) error {
 	return unix.Chmod(full, mode)
 }
 
+// readLink returns the target of a symbolic link.
 func readLink(full string) (string, error) {
 	buffer := make([]byte, pathMax+1)
 	n, err := unix.Readlink(full, buffer)

@@ -26,10 +26,10 @@ type Limits struct {
 }
 
 // DefaultLimits are far above any image that is meant to be a jail. Sparse files have a lower limit: a kilobyte of an
-// archive can make a hole of any size, and the digest of the file must cover its zeros.
+// archive can make a hole of a terabyte, and the digest of the file must cover its zeros, which takes minutes.
 var DefaultLimits = Limits{Entries: 4_000_000, Bytes: 1 << 40, Sparse: 16 << 30}
 
-// Result is what was unpacked and what was left out.
+// Result has the counts of what was unpacked and of what was left out.
 type Result struct {
 	Entries int64            `json:"entries"`
 	Bytes   int64            `json:"bytes"`
@@ -56,6 +56,7 @@ func (r *Result) Add(more Result) {
 	}
 }
 
+// leaveOut counts what is left out, which the record of the version shows.
 func (r *Result) leaveOut(kind string, count int64) {
 	if r.LeftOut == nil {
 		r.LeftOut = map[string]int64{}

@@ -85,6 +85,7 @@ func (t Tree) runChild(ctx context.Context, r request, in io.Reader, out io.Writ
 		return Result{}, fmt.Errorf("cannot create a pipe: %w", err)
 	}
 	defer reader.Close()
+	// The slice has no capacity beyond its length, so that append does not write into the caller's.
 	cmd := exec.CommandContext(ctx, t.Self[0], append(t.Self[1:len(t.Self):len(t.Self)], string(text))...)
 	stderr := &output.Head{Most: 4 << 10}
 	cmd.Dir, cmd.SysProcAttr = "/", childAttributes()

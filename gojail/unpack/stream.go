@@ -46,6 +46,8 @@ func newStream(r io.Reader) *stream {
 	return &stream{r: bufio.NewReaderSize(r, 64<<10), paxSize: -1}
 }
 
+// Read returns the archive as archive/tar reads it. The input may end in the padding after the last content, but not in
+// the content.
 func (s *stream) Read(p []byte) (int, error) {
 	for len(s.pending) == 0 && s.left == 0 {
 		if err := s.readBlock(); err != nil {

@@ -53,6 +53,7 @@ func readNames(dir string) ([]string, error) {
 	return names, nil
 }
 
+// stripFile applies the policy to one file, and adds its size to the result. A file with several names adds it once.
 func (s *stripper) stripFile(full string, st *unix.Stat_t) error {
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFLNK:

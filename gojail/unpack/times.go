@@ -54,7 +54,8 @@ func (u *unpacker) keepTimes(dir string) error {
 }
 
 // restoreTimes sets the recorded times of a directory and of those below it. It finds them by a walk of the tree,
-// because the record has only hashes of their paths: the paths of a hostile archive would take gigabytes.
+// because the record has only hashes of their paths: the paths of a hostile archive would take gigabytes. So only real
+// directories get times, and not the target of a symbolic link that has replaced one.
 func (u *unpacker) restoreTimes(dir string) error {
 	t, known := u.times[u.hashPath(dir)]
 	if !known {
@@ -79,6 +80,7 @@ func (u *unpacker) restoreTimes(dir string) error {
 // namesAtOnce is the limit of names of a directory that are in memory at once.
 const namesAtOnce = 1000
 
+// restoreTimesIn calls restoreTimes for each name in a directory, of which it reads a part at a time.
 func (u *unpacker) restoreTimesIn(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -36,9 +36,9 @@ type unpacker struct {
 	before Result // what lower layers have used of the limits
 	result Result
 
-	position  int64 // of the entry in the archive, from 1; Result.Entries counts implied directories as well
-	attribute bool  // the next entry may be the extended attribute that an entry of Solaris announced
-	seed      maphash.Seed
+	position  int64        // of the entry in the archive, from 1; Result.Entries counts implied directories as well
+	attribute bool         // the next entry may be the extended attribute that an entry of Solaris announced
+	seed      maphash.Seed // random, so that no archive can choose names with equal hashes
 	// The keys are hashes of paths.
 	upper   map[uint64]struct{} // paths of this layer, and the directories above them
 	emptied map[uint64]struct{} // directories without files of lower layers, see removeLowerIn
@@ -96,6 +96,7 @@ func quoteName(name string) string {
 	return `"` + oneline.Printable(name) + `"`
 }
 
+// unpackEntry unpacks one entry. It counts it first, so that limits hold whatever the entry is.
 func (u *unpacker) unpackEntry(h *tar.Header, body io.Reader) error {
 	if err := u.countName(); err != nil {
 		return err
@@ -131,6 +132,7 @@ func (u *unpacker) unpackEntry(h *tar.Header, body io.Reader) error {
 	if err := checkPath(full); err != nil {
 		return err
 	}
+	// Creating the entry changes the times of its directory.
 	if err := u.keepTimes(dir); err != nil {
 		return err
 	}

@@ -95,6 +95,7 @@ func (u *unpacker) addUpper(full string) {
 	}
 }
 
+// isUpper reports whether this layer has brought a path, or something below it.
 func (u *unpacker) isUpper(full string) bool {
 	_, ok := u.upper[u.hashPath(full)]
 	return ok

@@ -52,6 +52,7 @@ func readXattrs(h *tar.Header) (xattrs map[string]string, others int64, err erro
 	return xattrs, others, nil
 }
 
+// addXattr adds an extended attribute to a map, which it creates for the first one: most entries have none.
 func addXattr(xattrs map[string]string, name, value string) map[string]string {
 	if xattrs == nil {
 		xattrs = map[string]string{}

@@ -86,7 +86,7 @@ func RunText(t *testing.T, action, input string, result any) error {
 	return nil
 }
 
-// NeedRoot skips the test where the user is not root.
+// NeedRoot skips the test if the user is not root.
 func NeedRoot(t *testing.T) {
 	t.Helper()
 	if !IsRoot() {

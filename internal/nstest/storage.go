@@ -18,7 +18,7 @@ import (
 // nobody is the user that root of another machine is on storage that squashes root.
 const nobody = 65534
 
-// NeedFUSE skips the test where FUSE file systems cannot be mounted.
+// NeedFUSE skips the test if FUSE file systems cannot be mounted.
 func NeedFUSE(t *testing.T) {
 	t.Helper()
 	NeedRoot(t)

@@ -99,7 +99,7 @@ func failedSilently(err error) bool {
 	if !errors.As(err, &failed) {
 		return false
 	}
-	var status *exec.ExitError // missing where the program could not be run
+	var status *exec.ExitError // missing if the program could not be started
 	return failed.Stderr == "" && errors.As(failed.Err, &status)
 }
 
