@@ -101,9 +101,9 @@ func withWork(ctx context.Context, jail *store.Jail, r *Request, do func(context
 		return nil, err
 	}
 	defer func() {
-		if removed := work.Remove(); err == nil && removed != nil {
+		if removeErr := work.Remove(); err == nil && removeErr != nil {
 			err = fmt.Errorf("version %s is built, but its work directory cannot be removed: %w", record.Version,
-				removed)
+				removeErr)
 		}
 	}()
 	b := &builder{Request: r, jail: jail, work: work, tree: unpack.Tree{Dir: work.Path("tree"), Self: r.Self}}

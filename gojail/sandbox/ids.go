@@ -70,8 +70,8 @@ func parseJobOwners(text string) (uids, gids []subids.Owner) {
 			continue
 		}
 		uid, err := config.ParseID(fields[1])
-		gid, also := config.ParseID(fields[2])
-		if err == nil && also == nil {
+		gid, gidErr := config.ParseID(fields[2])
+		if err == nil && gidErr == nil {
 			uids, gids = append(uids, subids.Owner{ID: uid, Name: "job " + fields[0]}),
 				append(gids, subids.Owner{ID: gid, Name: "job " + fields[0]})
 		}

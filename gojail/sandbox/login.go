@@ -27,7 +27,7 @@ func EndLogin(s *state.State, scratch, job string, until time.Time) error {
 		return fmt.Errorf("%q is not the name of a login sandbox", job)
 	}
 	_, err := endLogin(s, scratch, job, until)
-	if is := new(inUseError); errors.As(err, &is) {
+	if inUse := new(inUseError); errors.As(err, &inUse) {
 		return nil
 	}
 	return err

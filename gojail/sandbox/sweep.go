@@ -77,9 +77,9 @@ func (s *sweep) run() (SweepReport, error) {
 		}
 	}
 	s.verdicts = nil
-	unused, err2 := EndUnusedZygotes(s.state, s.config)
+	unused, zygotesErr := EndUnusedZygotes(s.state, s.config)
 	s.report.Unused = unused
-	return s.report, oneline.Both(oneline.Both(err, err2), oneline.Both(s.sweepZygotes(), s.endLostHolders()))
+	return s.report, oneline.Both(oneline.Both(err, zygotesErr), oneline.Both(s.sweepZygotes(), s.endLostHolders()))
 }
 
 // sweepJob ends a job if it has ended for Slurm, and adds the result to the report.
@@ -89,8 +89,8 @@ func (s *sweep) sweepJob(job string) error {
 	if why == "" && err == nil {
 		err = s.tearDown(job, known)
 	}
-	if is := new(inUseError); errors.As(err, &is) {
-		why, err = is.why, nil
+	if inUse := new(inUseError); errors.As(err, &inUse) {
+		why, err = inUse.why, nil
 	}
 	switch {
 	case err != nil:
@@ -134,13 +134,13 @@ func (s *sweep) tearDown(job string, known bool) error {
 func (s *sweep) listJobs() ([]string, error) {
 	found := map[string]bool{}
 	known, err := state.Directories(filepath.Join(s.state.Path(), contract.JobsDir))
-	scratch, err2 := state.Directories(filepath.Join(s.config.Scratch, contract.JobsDir))
+	scratch, scratchErr := state.Directories(filepath.Join(s.config.Scratch, contract.JobsDir))
 	for _, job := range slices.Concat(known, scratch, s.state.Ended(), s.state.Allocated()) {
 		if state.JobRule.MatchString(job) {
 			found[job] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(found)), oneline.Both(err, err2)
+	return slices.Sorted(maps.Keys(found)), oneline.Both(err, scratchErr)
 }
 
 // Alive returns a function that judges a job as Sweep does, for other resources of jobs. The function returns false
@@ -225,19 +225,19 @@ func (s *sweep) sweepZygotes() error {
 		if r.Alive {
 			continue
 		}
-		unlock, e := filelock.Lock(filepath.Join(s.state.JailDir(r.Name), contract.LockFile), time.Now())
-		if e != nil {
+		unlock, zygoteErr := filelock.Lock(filepath.Join(s.state.JailDir(r.Name), contract.LockFile), time.Now())
+		if zygoteErr != nil {
 			continue
 		}
 		if again := state.ReadRecord(s.state.ZygoteRecord(r.Name)); !again.Alive {
-			if e = again.Kill(teardownHolder); e == nil { // a zygote of another version may run
-				e = os.Remove(s.state.ZygoteRecord(r.Name))
+			if zygoteErr = again.Kill(teardownHolder); zygoteErr == nil { // a zygote of another version may run
+				zygoteErr = os.Remove(s.state.ZygoteRecord(r.Name))
 			}
-			if e == nil {
+			if zygoteErr == nil {
 				s.report.Zygotes = append(s.report.Zygotes, r.Name)
-			} else if !os.IsNotExist(e) {
+			} else if !os.IsNotExist(zygoteErr) {
 				err = oneline.Both(err, fmt.Errorf("cannot remove %s: %w", s.state.ZygoteRecord(r.Name),
-					oneline.Cause(e)))
+					oneline.Cause(zygoteErr)))
 			}
 		}
 		unlock()

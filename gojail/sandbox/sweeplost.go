@@ -41,8 +41,8 @@ func (s *sweep) endLostHolders() error {
 				fmt.Sprintf("process %d of gojail, whose record is lost: processes are in its sandbox", p.PID))
 			continue
 		}
-		if e := p.Kill(teardownHolder); e != nil {
-			err = oneline.Both(err, e)
+		if killErr := p.Kill(teardownHolder); killErr != nil {
+			err = oneline.Both(err, killErr)
 		} else {
 			s.report.Lost = append(s.report.Lost, p.PID)
 		}
@@ -54,17 +54,17 @@ func (s *sweep) endLostHolders() error {
 // namespace below the holder's. Such a process would end with process 1 of its PID namespace, or lose its network with
 // the holder of that.
 func (p holderOrZygote) isInhabited() bool {
-	own := map[string]bool{}
+	namespaces := map[string]bool{}
 	for _, kind := range []string{"mnt", "pid", "net", "ipc", "uts"} {
-		link, err := procfs.ReadNamespace(p.PID, kind)
-		mine, err2 := procfs.ReadNamespace(os.Getpid(), kind)
-		if err == nil && err2 == nil && link != mine {
-			own[link] = true
+		namespace, err := procfs.ReadNamespace(p.PID, kind)
+		own, ownErr := procfs.ReadNamespace(os.Getpid(), kind)
+		if err == nil && ownErr == nil && namespace != own {
+			namespaces[namespace] = true
 		}
 	}
 	pids, _ := procfs.ListNumbers("/proc")
 	return slices.ContainsFunc(pids, func(pid int) bool {
-		return pid != p.PID && pid != os.Getpid() && livesInAny(pid, own) && !isHolder(pid)
+		return pid != p.PID && pid != os.Getpid() && livesInAny(pid, namespaces) && !isHolder(pid)
 	})
 }
 
@@ -79,9 +79,9 @@ func livesInAny(pid int, namespaces map[string]bool) bool {
 	}
 	ns, err := unix.Open(fmt.Sprintf("/proc/%d/ns/pid", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	for err == nil {
-		parent, e := unix.IoctlRetInt(ns, unix.NS_GET_PARENT)
+		parent, parentErr := unix.IoctlRetInt(ns, unix.NS_GET_PARENT)
 		unix.Close(ns)
-		if ns, err = parent, e; err != nil {
+		if ns, err = parent, parentErr; err != nil {
 			return false // EPERM: the previous one was the outermost
 		}
 		var st unix.Stat_t
@@ -103,7 +103,7 @@ func isHolder(pid int) bool {
 func readRecorded(s *state.State) (map[int]bool, error) {
 	known := map[int]bool{}
 	jobs, err := s.Jobs()
-	zygotes, err2 := s.Zygotes()
+	zygotes, zygotesErr := s.Zygotes()
 	for _, job := range jobs {
 		zygotes = append(zygotes, job.Sandboxes...)
 		// the holder of the namespaces that the job's sandboxes share
@@ -112,7 +112,7 @@ func readRecorded(s *state.State) (map[int]bool, error) {
 	for _, r := range zygotes {
 		known[r.PID] = true
 	}
-	return known, oneline.Both(err, err2)
+	return known, oneline.Both(err, zygotesErr)
 }
 
 // findHoldersAndZygotes returns the holders and zygotes of this state directory. A process that builds a sandbox has

@@ -145,12 +145,12 @@ func lockJob(s *state.State, job string, until time.Time) (*os.File, error) {
 // isSameFile reports whether a path still leads to an open file: the end of a job removes the lock for which others
 // wait.
 func isSameFile(f *os.File, path string) bool {
-	have, err := f.Stat()
+	opened, err := f.Stat()
 	if err != nil {
 		return false
 	}
-	there, err := os.Lstat(path)
-	return err == nil && os.SameFile(have, there)
+	current, err := os.Lstat(path)
+	return err == nil && os.SameFile(opened, current)
 }
 
 // isPresent reports whether a path exists, whatever it is.

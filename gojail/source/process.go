@@ -50,8 +50,8 @@ func (p *processReader) Read(buffer []byte) (int, error) {
 	n, err := p.Reader.Read(buffer)
 	if err == io.EOF {
 		p.ended = true
-		if failed := p.cmd.Wait(); failed != nil {
-			err = fmt.Errorf("cannot %s: %w: %s", p.what, failed, oneline.Text(string(p.stderr.Bytes())))
+		if waitErr := p.cmd.Wait(); waitErr != nil {
+			err = fmt.Errorf("cannot %s: %w: %s", p.what, waitErr, oneline.Text(string(p.stderr.Bytes())))
 		}
 	}
 	p.err = err

@@ -91,8 +91,8 @@ type checkedReader struct {
 func (c *checkedReader) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	if err == io.EOF {
-		if failed := c.check(); failed != nil {
-			err = failed
+		if checkErr := c.check(); checkErr != nil {
+			err = checkErr
 		}
 	}
 	return n, err

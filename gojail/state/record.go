@@ -50,8 +50,8 @@ func ReadRecord(path string) Record {
 		return r
 	}
 	pid, err := strconv.ParseInt(m[2], 10, 32)
-	start, err2 := strconv.ParseUint(m[3], 10, 64)
-	if err != nil || err2 != nil || pid < 2 || start == 0 {
+	start, startErr := strconv.ParseUint(m[3], 10, 64)
+	if err != nil || startErr != nil || pid < 2 || start == 0 {
 		return r
 	}
 	r.PID, r.Start, r.Version = int(pid), start, m[6]

@@ -210,12 +210,13 @@ func (s *Store) Tidy(u *Survey, expiry time.Duration) (err error) {
 			remove(l.file())
 		}
 	}
-	entries, read := os.ReadDir(dir)
-	if read != nil && !errors.Is(read, fs.ErrNotExist) {
-		return oneline.Both(err, fmt.Errorf("cannot read %s: %w", dir, oneline.Cause(read)))
+	entries, readErr := os.ReadDir(dir)
+	if readErr != nil && !errors.Is(readErr, fs.ErrNotExist) {
+		return oneline.Both(err, fmt.Errorf("cannot read %s: %w", dir, oneline.Cause(readErr)))
 	}
 	for _, e := range entries {
-		if info, gone := e.Info(); gone == nil && strings.HasPrefix(e.Name(), strings.TrimSuffix(leasePattern, "*")) &&
+		info, infoErr := e.Info()
+		if infoErr == nil && strings.HasPrefix(e.Name(), strings.TrimSuffix(leasePattern, "*")) &&
 			time.Since(info.ModTime()) > expiry {
 			remove(e.Name())
 		}

@@ -50,8 +50,8 @@ func newHolder() holder {
 func (j *Jail) withLock(ctx context.Context, do func() error) error {
 	orphans, err := j.holdLock(ctx, do)
 	for _, orphan := range orphans {
-		if removed := orphan.Remove(); err == nil && removed != nil {
-			err = fmt.Errorf("it is done, but what a killed command left cannot be removed: %w", removed)
+		if removeErr := orphan.Remove(); err == nil && removeErr != nil {
+			err = fmt.Errorf("it is done, but what a killed command left cannot be removed: %w", removeErr)
 		}
 	}
 	return err

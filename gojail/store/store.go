@@ -91,7 +91,7 @@ func (s *Store) Jail(name string) (*Jail, error) {
 	}
 	j := &Jail{name, filepath.Join(s.dir, name)}
 	err := checkDirectory(j.dir)
-	if _, missing := os.Lstat(j.dir); errors.Is(missing, fs.ErrNotExist) {
+	if _, lookupErr := os.Lstat(j.dir); errors.Is(lookupErr, fs.ErrNotExist) {
 		return nil, s.describeMissing(name)
 	}
 	if err != nil {

@@ -80,14 +80,14 @@ func (t *Table) AddOwners(uids, gids []Owner) {
 // Find returns the range of a user, who must be an account. In each file it takes the first line of the user that has
 // enough ids, none of which belongs to anybody else.
 func (t *Table) Find(uid uint32, name string) (r IDRange, err error) {
-	var also error
+	var gidErr error
 	r.UID, err = t.find(0, uid, name)
-	r.GID, also = t.find(1, uid, name)
+	r.GID, gidErr = t.find(1, uid, name)
 	switch {
-	case err != nil && also != nil: // both lines are to be corrected
-		return r, fmt.Errorf("--jail-root=range: %w; and %w", err, also)
+	case err != nil && gidErr != nil: // both lines are to be corrected
+		return r, fmt.Errorf("--jail-root=range: %w; and %w", err, gidErr)
 	case err == nil:
-		err = also
+		err = gidErr
 	}
 	if err != nil {
 		return r, fmt.Errorf("--jail-root=range: %w", err)
@@ -196,8 +196,8 @@ func parseLines(text string) (lines []line) {
 			continue
 		}
 		first, err := config.ParseID(fields[1])
-		count, also := config.ParseID(fields[2])
-		if err == nil && also == nil && count > 0 && uint64(first)+uint64(count) < 1<<32 {
+		count, countErr := config.ParseID(fields[2])
+		if err == nil && countErr == nil && count > 0 && uint64(first)+uint64(count) < 1<<32 {
 			lines = append(lines, line{fields[0], first, count})
 		}
 	}

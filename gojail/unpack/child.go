@@ -72,7 +72,7 @@ func Child(text string) {
 		a.Error = err.Error()
 	}
 	out := os.NewFile(answerFD, "answer")
-	if encoded := json.NewEncoder(out).Encode(a); encoded != nil || err != nil {
+	if encodeErr := json.NewEncoder(out).Encode(a); encodeErr != nil || err != nil {
 		os.Exit(1)
 	}
 	os.Exit(0)

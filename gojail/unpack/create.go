@@ -148,8 +148,8 @@ func (u *unpacker) createFile(full string, h *tar.Header, body io.Reader) error 
 		return fmt.Errorf("cannot create the file: %w", errors.Unwrap(err))
 	}
 	err = u.writeContent(f, body, h.Size)
-	if closed := f.Close(); err == nil {
-		err = closed
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write the file: %w", err)

@@ -35,8 +35,8 @@
 // Nothing of opencontainers/umoci is used (oci/layer, v0.6.0), nor of go.podman.io/storage (pkg/archive): the first
 // resolves names component by component in a tree that others may see, and keeps what upper layers brought in a map of
 // paths; the second comes with the whole store of podman, and also needs a child whose root is the target
-// (pkg/chrootarchive). In such a child no name needs resolution, and the rest is this package. The cases that their tests
-// describe are tested here:
+// (pkg/chrootarchive). In such a child no name needs resolution, and the rest is this package. The cases of their
+// tests are tested here:
 //
 //	umoci: SanitiseScoping, SymlinkScoping, NonDirParent, "." that is a symlink (CVE-2021-29136)
 //	                               TestUnpackStaysInside, TestUnpackRefuses

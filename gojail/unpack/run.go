@@ -102,11 +102,11 @@ func (t Tree) runChild(ctx context.Context, r request, in io.Reader, out io.Writ
 	answerText, _ := io.ReadAll(io.LimitReader(reader, 64<<10))
 	err = cmd.Wait()
 	var a answer
-	switch decoded := json.Unmarshal(answerText, &a); {
+	switch decodeErr := json.Unmarshal(answerText, &a); {
 	case ctx.Err() != nil:
 		return a.Result, context.Cause(ctx)
-	case decoded != nil:
-		return a.Result, fmt.Errorf("the process that unpacks ended early: %w: %s", errors.Join(err, decoded),
+	case decodeErr != nil:
+		return a.Result, fmt.Errorf("the process that unpacks ended early: %w: %s", errors.Join(err, decodeErr),
 			stderr.Bytes())
 	case a.Error != "":
 		return a.Result, errors.New(a.Error)

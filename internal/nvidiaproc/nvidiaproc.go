@@ -86,10 +86,10 @@ func ReadInstances(proc string) map[int]Instance {
 	inner, _ := filepath.Glob(root + "/gpu*/mig/gi*/ci*/access")
 	for _, path := range append(paths, inner...) {
 		parts := strings.Split(strings.TrimPrefix(path, root+"/"), "/")
-		minor, err1 := strconv.Atoi(strings.TrimPrefix(parts[0], "gpu"))
-		id, err2 := strconv.Atoi(strings.TrimPrefix(parts[2], "gi"))
-		number, err3 := readCapability(path)
-		if err1 == nil && err2 == nil && err3 == nil {
+		minor, minorErr := strconv.Atoi(strings.TrimPrefix(parts[0], "gpu"))
+		id, idErr := strconv.Atoi(strings.TrimPrefix(parts[2], "gi"))
+		number, numberErr := readCapability(path)
+		if minorErr == nil && idErr == nil && numberErr == nil {
 			found[number] = Instance{minor, id}
 		}
 	}

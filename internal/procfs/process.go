@@ -66,9 +66,9 @@ func ReadBootID(proc string) (string, error) {
 func SetName(name string) error {
 	files, err := filepath.Glob("/proc/self/task/*/comm")
 	for _, file := range files {
-		e := os.WriteFile(file, []byte(name), 0)
-		if !HasEnded(e) {
-			err = errors.Join(err, e)
+		writeErr := os.WriteFile(file, []byte(name), 0)
+		if !HasEnded(writeErr) {
+			err = errors.Join(err, writeErr)
 		}
 	}
 	return err

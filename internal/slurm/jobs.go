@@ -149,13 +149,13 @@ func countTasks(text string) (int, error) {
 		if !isRange {
 			high = low
 		}
-		first, err1 := strconv.ParseUint(low, 10, 31)
-		last, err2 := strconv.ParseUint(high, 10, 31)
-		step, err3 := uint64(1), error(nil)
+		first, firstErr := strconv.ParseUint(low, 10, 31)
+		last, lastErr := strconv.ParseUint(high, 10, 31)
+		step, stepErr := uint64(1), error(nil)
 		if stepped {
-			step, err3 = strconv.ParseUint(stepText, 10, 31)
+			step, stepErr = strconv.ParseUint(stepText, 10, 31)
 		}
-		if cmp.Or(err1, err2, err3) != nil || last < first || step == 0 {
+		if cmp.Or(firstErr, lastErr, stepErr) != nil || last < first || step == 0 {
 			return 0, fmt.Errorf("%.100q is not a list of tasks", text)
 		}
 		count += int((last-first)/step) + 1

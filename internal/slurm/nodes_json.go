@@ -101,9 +101,9 @@ func readNodeJSON(raw json.RawMessage) (n Node, err error) {
 			n.ReasonTime = time.Unix(at.Number, 0).UTC()
 		}
 	}
-	var bad error
-	n.GPUs, bad = readGPUs(gres, used)
-	return n, oneline.Both(err, bad)
+	var gpusErr error
+	n.GPUs, gpusErr = readGPUs(gres, used)
+	return n, oneline.Both(err, gpusErr)
 }
 
 // readErrors reads the list of errors that Slurm's commands write into their JSON, also where they exit with 0.

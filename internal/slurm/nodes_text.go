@@ -57,15 +57,15 @@ func (r *Record) toNode() (n Node, err error) {
 	if partitions := r.Field("Partitions"); partitions != "" {
 		n.Partitions = readNames(strings.Split(partitions, ","))
 	}
-	var bad, bad1, bad2 error
-	n.GPUs, bad = readGPUs(r.Field("Gres"), r.Field("GresUsed"))
-	n.CPUs, bad1 = readCount(r.Field("CPUTot"))
-	n.CPUsAllocated, bad2 = readCount(r.Field("CPUAlloc"))
+	var gpusErr, totalErr, allocErr error
+	n.GPUs, gpusErr = readGPUs(r.Field("Gres"), r.Field("GresUsed"))
+	n.CPUs, totalErr = readCount(r.Field("CPUTot"))
+	n.CPUsAllocated, allocErr = readCount(r.Field("CPUAlloc"))
 	if n.Reason = toLabel(strings.TrimSpace(r.Reason)); n.Reason != "" {
 		n.ReasonUser = toLabel(r.By)
 		n.ReasonTime, _ = time.Parse("2006-01-02T15:04:05", r.At)
 	}
-	return n, oneline.Both(oneline.Both(err, bad), oneline.Both(bad1, bad2))
+	return n, oneline.Both(oneline.Both(err, gpusErr), oneline.Both(totalErr, allocErr))
 }
 
 // countMost is the limit of a node's CPUs. Slurm's numbers for an unset value are above it.

@@ -45,12 +45,12 @@ func firstMismatch(text string, into any, err error) error {
 	cuts := header.FindAllStringIndex(text, -1)
 	sort.Search(len(cuts), func(i int) bool {
 		v := reflect.New(reflect.TypeOf(into).Elem())
-		_, e := toml.Decode(text[:cuts[i][0]], v.Interface())
+		_, cutErr := toml.Decode(text[:cuts[i][0]], v.Interface())
 		var p toml.ParseError
-		if e == nil || errors.As(e, &p) {
+		if cutErr == nil || errors.As(cutErr, &p) {
 			return false
 		}
-		err = e
+		err = cutErr
 		return true
 	})
 	return err

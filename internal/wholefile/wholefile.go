@@ -42,8 +42,8 @@ func write(path string, text []byte, mode fs.FileMode, sync bool) error {
 	if err == nil && sync {
 		err = file.Sync()
 	}
-	if closed := file.Close(); err == nil {
-		err = closed
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
 	}
 	if err == nil {
 		err = os.Rename(path+Suffix, path)

@@ -136,9 +136,9 @@ func (s *session) doAll(ctx context.Context, rec *record, rails []*rail) error {
 	if err != nil {
 		cancel(errOther)
 	}
-	failed := <-control
-	if err == nil || failed != nil && context.Cause(ctx) == errControl {
-		return failed
+	controlErr := <-control
+	if err == nil || controlErr != nil && context.Cause(ctx) == errControl {
+		return controlErr
 	}
 	return err
 }

@@ -73,9 +73,9 @@ func findGID(sys, device string, address netip.Addr) (int, error) {
 		if err != nil || found >= 0 && index > found {
 			continue
 		}
-		gid, err1 := os.ReadFile(filepath.Join(port, "gids", e.Name()))
-		kind, err2 := os.ReadFile(filepath.Join(port, "gid_attrs/types", e.Name()))
-		if err1 != nil || err2 != nil || strings.TrimSpace(string(kind)) != "RoCE v2" {
+		gid, gidErr := os.ReadFile(filepath.Join(port, "gids", e.Name()))
+		kind, kindErr := os.ReadFile(filepath.Join(port, "gid_attrs/types", e.Name()))
+		if gidErr != nil || kindErr != nil || strings.TrimSpace(string(kind)) != "RoCE v2" {
 			continue // an entry that is not in use has no type
 		}
 		if a, err := netip.ParseAddr(strings.TrimSpace(string(gid))); err == nil && a.As16() == address.As16() {

@@ -51,9 +51,9 @@ func (r *rail) waitForCarrier(ctx context.Context) error {
 		fmt.Errorf("none after %v", r.site.Config.Probe.Carrier))
 	defer cancel()
 	err := r.job.WaitCarrier(ctx, r.index)
-	none := new(link.NoCarrierError)
-	if errors.As(err, &none) {
-		if pf, found := r.site.hardware.find(r.host, r.entry.PF); found == nil {
+	noCarrier := new(link.NoCarrierError)
+	if errors.As(err, &noCarrier) {
+		if pf, findErr := r.site.hardware.find(r.host, r.entry.PF); findErr == nil {
 			err = fmt.Errorf("%w (the PF %s is %s)", err, r.entry.PFName, describeLink(pf))
 		}
 	}

@@ -162,8 +162,8 @@ func (s store) listJournals(dir string) (names []string, err error) {
 // isEmpty reports whether no job holds anything. It returns false if the journals cannot be listed.
 func (s store) isEmpty() bool {
 	jobs, err := s.listJournals("jobs")
-	vfs, err2 := s.listJournals("vf")
-	return err == nil && err2 == nil && len(jobs)+len(vfs) == 0
+	vfs, vfsErr := s.listJournals("vf")
+	return err == nil && vfsErr == nil && len(jobs)+len(vfs) == 0
 }
 
 // readEntriesOf returns the journals of a job's VFs.

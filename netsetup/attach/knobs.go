@@ -91,9 +91,9 @@ func (r *rail) restoreLink(ctx context.Context, setKnob func(link.VFKnobs) error
 		return err
 	}
 	setMAC := func() error { return r.host.SetProperties(l.Index, link.Properties{MAC: was.MAC}) }
-	failed := errors.Join(r.host.SetDown(l.Index), setMAC()) // many drivers change the MAC only while the link is down
-	if failed != nil && setKnob != nil && was.Knobs.Trust != nil {
-		failed = errors.Join(setKnob(link.VFKnobs{Trust: new(true)}), setMAC())
+	macErr := errors.Join(r.host.SetDown(l.Index), setMAC()) // many drivers change the MAC only while the link is down
+	if macErr != nil && setKnob != nil && was.Knobs.Trust != nil {
+		macErr = errors.Join(setKnob(link.VFKnobs{Trust: new(true)}), setMAC())
 	}
-	return errors.Join(err, failed)
+	return errors.Join(err, macErr)
 }

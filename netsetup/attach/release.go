@@ -35,10 +35,10 @@ func (s *session) releaseAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rec, unreadable := s.state.readRecord(s.job)
-	err = errors.Join(unreadable, s.undoRails(ctx, entries))
-	if failed := s.removeControl(ctx, rec); failed != nil {
-		return errors.Join(err, failed)
+	rec, recordErr := s.state.readRecord(s.job)
+	err = errors.Join(recordErr, s.undoRails(ctx, entries))
+	if controlErr := s.removeControl(ctx, rec); controlErr != nil {
+		return errors.Join(err, controlErr)
 	}
 	if rec != nil {
 		err = errors.Join(err, removeJournal(s.state.jobPath(s.job)))
@@ -77,18 +77,18 @@ func (r *rail) isHome() bool {
 // releaseLeftovers releases what the job still has from before. A VF in quarantine is no obstacle, because the job gets
 // another one, unless that VF may still answer for the job's address.
 func (s *session) releaseLeftovers(ctx context.Context) error {
-	failed := s.releaseAll(ctx)
-	if failed == nil {
+	releaseErr := s.releaseAll(ctx)
+	if releaseErr == nil {
 		return nil
 	}
 	left, err := s.state.readEntriesOf(s.job)
-	rec, unreadable := s.state.readRecord(s.job)
-	if err != nil || unreadable != nil || rec != nil {
-		return failed
+	rec, recordErr := s.state.readRecord(s.job)
+	if err != nil || recordErr != nil || rec != nil {
+		return releaseErr
 	}
 	for _, e := range left {
 		if len(e.Pools) > 0 || e.Quarantined == "" {
-			return failed
+			return releaseErr
 		}
 	}
 	return nil

@@ -52,9 +52,9 @@ func parseEntry(text []byte) (Entry, error) {
 		return e, errors.New("not an entry")
 	}
 	guid, err := parseGUID(f.GUID)
-	_, err2 := fmt.Sscanf(f.PKey, "0x%04X", &e.PKey)
+	_, pkeyErr := fmt.Sscanf(f.PKey, "0x%04X", &e.PKey)
 	e = Entry{f.Op, e.PKey, guid, f.Seq, time.Unix(f.Time, 0)}
-	if err != nil || err2 != nil || f.Op != Add && f.Op != Remove || checkCall(e.PKey, nil) != nil ||
+	if err != nil || pkeyErr != nil || f.Op != Add && f.Op != Remove || checkCall(e.PKey, nil) != nil ||
 		!bytes.Equal(e.marshal(), text) {
 		return e, errors.New("not an entry")
 	}

@@ -69,8 +69,8 @@ func parseList(text string) map[int]bool {
 			to = from
 		}
 		first, err := strconv.Atoi(from)
-		last, err2 := strconv.Atoi(to)
-		if err != nil || err2 != nil || last-first > 1<<16 {
+		last, lastErr := strconv.Atoi(to)
+		if err != nil || lastErr != nil || last-first > 1<<16 {
 			continue
 		}
 		for n := first; n <= last; n++ {

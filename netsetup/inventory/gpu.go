@@ -28,7 +28,7 @@ type GPU struct {
 // isGPU reports whether a PCI device is a GPU: a VGA (0x0300) or 3D (0x0302) controller of
 // NVIDIA or AMD, an AMD display controller (0x0380) or accelerator (0x1200).
 func isGPU(vendor, class string) bool {
-	is := func(classes ...string) bool {
+	hasClass := func(classes ...string) bool {
 		for _, c := range classes {
 			if strings.HasPrefix(class, c) {
 				return true
@@ -38,9 +38,9 @@ func isGPU(vendor, class string) bool {
 	}
 	switch strings.TrimPrefix(vendor, "0x") {
 	case nvidia:
-		return is("0x0300", "0x0302")
+		return hasClass("0x0300", "0x0302")
 	case amd:
-		return is("0x0300", "0x0302", "0x0380", "0x1200")
+		return hasClass("0x0300", "0x0302", "0x0380", "0x1200")
 	}
 	return false
 }

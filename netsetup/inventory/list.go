@@ -57,7 +57,7 @@ func (inv *Inventory) ListVFs(h Holders) []Row {
 			if row.Job != "" {
 				row.State = stateInUse
 			}
-			if why, bad := h.Quarantine[vf.PCI]; bad {
+			if why, quarantined := h.Quarantine[vf.PCI]; quarantined {
 				row.State, row.Reason = stateQuarantined, why
 			}
 			rows = append(rows, row)

@@ -37,8 +37,8 @@ func (n Node) Sweep(ctx context.Context, alive func(job string) bool) (*attach.S
 	if site.Host < 0 {
 		return nil, err
 	}
-	swept, failed := attach.Sweep(ctx, site, alive)
-	return swept, errors.Join(err, failed)
+	swept, sweepErr := attach.Sweep(ctx, site, alive)
+	return swept, errors.Join(err, sweepErr)
 }
 
 func isMissing(path string) bool {

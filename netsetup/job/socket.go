@@ -40,9 +40,9 @@ func openEndpoint(r *Rail, own netip.Prefix, port int, nodes int) (*endpoint, er
 		return nil, fmt.Errorf("open a socket at %s: %w", own.Addr(), err)
 	}
 	listen := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
-		err1 := c.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), r.Interface) })
-		if err1 != nil {
-			return err1
+		controlErr := c.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), r.Interface) })
+		if controlErr != nil {
+			return controlErr
 		}
 		return err
 	}}

@@ -22,9 +22,9 @@ type Step struct {
 func ReadStep(get func(string) string) (Step, error) {
 	s := Step{Job: get("SLURM_JOB_ID"), ID: get("SLURM_STEP_ID")}
 	list := get("SLURM_STEP_NODELIST")
-	node, err1 := strconv.Atoi(get("SLURM_NODEID"))
-	local, err2 := strconv.Atoi(get("SLURM_LOCALID"))
-	if s.Job == "" || s.ID == "" || list == "" || err1 != nil || err2 != nil {
+	node, nodeErr := strconv.Atoi(get("SLURM_NODEID"))
+	local, localErr := strconv.Atoi(get("SLURM_LOCALID"))
+	if s.Job == "" || s.ID == "" || list == "" || nodeErr != nil || localErr != nil {
 		return s, fmt.Errorf("this is not a Slurm step, so the job's other nodes are not asked; start it with: srun " +
 			"--ntasks-per-node=1 gojail net check")
 	}

@@ -132,14 +132,14 @@ func (c Control) makePair(host, job *Namespace) (hostEnd, jobEnd Link, err error
 		return hostEnd, jobEnd, explainError(err, "add a veth pair")
 	}
 	exists := err != nil
-	hostEnd, err1 := host.FindByName(c.Name)
-	jobEnd, err2 := job.FindByName(c.JobName)
-	if exists && (err1 != nil || err2 != nil || hostEnd.peer != jobEnd.Index || jobEnd.peer != hostEnd.Index ||
+	hostEnd, hostErr := host.FindByName(c.Name)
+	jobEnd, jobErr := job.FindByName(c.JobName)
+	if exists && (hostErr != nil || jobErr != nil || hostEnd.peer != jobEnd.Index || jobEnd.peer != hostEnd.Index ||
 		hostEnd.Kind != "veth") {
 		return hostEnd, jobEnd, fmt.Errorf("%w: %s on the node or %s in the job is another link; run: gojail sweep",
 			ErrNameTaken, c.Name, c.JobName)
 	}
-	return hostEnd, jobEnd, errors.Join(err1, err2, host.SetUp(hostEnd.Index), job.SetUp(jobEnd.Index))
+	return hostEnd, jobEnd, errors.Join(hostErr, jobErr, host.SetUp(hostEnd.Index), job.SetUp(jobEnd.Index))
 }
 
 // deriveJobMAC returns the MAC of the job's end. It depends on the address only, so that

@@ -112,7 +112,7 @@ func (s *shared) tryTakeLease(l Lease) (bool, error) {
 		return true, nil
 	}
 	// An NFS server's answer can be lost, so that the second try fails; see link in open(2).
-	if _, there := os.Lstat(s.leasePath(l)); there == nil {
+	if _, lookupErr := os.Lstat(s.leasePath(l)); lookupErr == nil {
 		return true, nil
 	}
 	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTDIR) {

@@ -49,10 +49,10 @@ func parseRecordName(node, name string) (Lease, bool) {
 	if len(f) != 6 {
 		return Lease{}, false
 	}
-	addr, ok := parseAddr(f[3])
-	at, ok2 := parseTime(f[5])
+	addr, addrOK := parseAddr(f[3])
+	at, timeOK := parseTime(f[5])
 	l := Lease{Owner{f[0], f[1], node, f[2]}, addr, strings.TrimPrefix(f[4], "-"), at}
-	return l, ok && ok2 && l.check() == nil && formatRecordName(l) == name
+	return l, addrOK && timeOK && l.check() == nil && formatRecordName(l) == name
 }
 
 // check rejects a lease with a part that cannot be in a file name.
@@ -122,9 +122,9 @@ func parseQuarantine(name string) (Quarantined, bool) {
 	if len(f) != 4 || !isWord(f[3]) {
 		return Quarantined{}, false
 	}
-	addr, ok := parseAddr(f[0])
-	at, ok2 := parseTime(f[1])
+	addr, addrOK := parseAddr(f[0])
+	at, timeOK := parseTime(f[1])
 	mac, err := net.ParseMAC(f[2])
 	q := Quarantined{Addr: addr, MAC: mac, Node: f[3], Time: at}
-	return q, ok && ok2 && err == nil && formatQuarantineName(q) == name
+	return q, addrOK && timeOK && err == nil && formatQuarantineName(q) == name
 }

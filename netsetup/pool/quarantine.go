@@ -52,7 +52,7 @@ func (s *shared) ReportConflict(ctx context.Context, c Claim, addr netip.Addr, m
 func (s *shared) findLease(o Owner, addr netip.Addr) (Lease, error) {
 	had, err := s.readRecords(o)
 	for _, l := range had {
-		if _, there := os.Lstat(s.leasePath(l)); l.Addr == addr && there == nil {
+		if _, lookupErr := os.Lstat(s.leasePath(l)); l.Addr == addr && lookupErr == nil {
 			return l, nil
 		}
 	}

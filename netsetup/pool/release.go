@@ -86,8 +86,8 @@ func (s *shared) Sweep(ctx context.Context, alive func(Owner) bool) ([]Lease, er
 		return struct{}{},
 			s.expireQuarantines()
 	})
-	had, err2 := runLocked(ctx, s, "list the leases of "+s.node, func() (list, error) { return s.readNode(s.node) })
-	problems := []error{err, err2, had.aliens}
+	had, listErr := runLocked(ctx, s, "list the leases of "+s.node, func() (list, error) { return s.readNode(s.node) })
+	problems := []error{err, listErr, had.aliens}
 	var freed []Lease
 	for _, l := range had.leases {
 		done, err := s.sweepLease(ctx, l, alive)
@@ -125,9 +125,9 @@ func (s *shared) readNode(node string) (list, error) {
 // new one.
 func (s *shared) sweepLease(ctx context.Context, l Lease, alive func(Owner) bool) (bool, error) {
 	return runLocked(ctx, s, "sweep the address of "+l.Owner.String(), func() (bool, error) {
-		_, noRecord := os.Lstat(s.recordPath(l))
-		_, noLease := os.Lstat(s.leasePath(l))
-		if noRecord != nil && noLease != nil || alive(l.Owner) { // released meanwhile, or still in use
+		_, recordErr := os.Lstat(s.recordPath(l))
+		_, leaseErr := os.Lstat(s.leasePath(l))
+		if recordErr != nil && leaseErr != nil || alive(l.Owner) { // released meanwhile, or still in use
 			return false, nil
 		}
 		err := s.freeLease(l)

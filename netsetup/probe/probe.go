@@ -45,10 +45,10 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	does := "has it"
+	claim := "has it"
 	if e.asking {
-		does = "is about to take it"
+		claim = "is about to take it"
 	}
 	return fmt.Sprintf("address %s is in use: %s %s; remove it from the pool's ranges, or find that machine", e.Address,
-		e.MAC, does)
+		e.MAC, claim)
 }

@@ -95,8 +95,8 @@ func (s *socket) exchange(ctx context.Context, o Options, send func() error,
 		}
 		err := send()
 		for err == nil || errors.Is(err, unix.ENOBUFS) { // a full queue has the effect of a lost packet
-			packet, by, failed := s.receive()
-			if err = failed; err == nil {
+			packet, by, receiveErr := s.receive()
+			if err = receiveErr; err == nil {
 				err = hear(packet, by)
 			}
 		}
@@ -115,7 +115,7 @@ func (s *socket) receive() (packet []byte, by net.HardwareAddr, err error) {
 	buffer := make([]byte, 512)
 	var n int
 	var from unix.Sockaddr
-	waited := s.raw.Read(func(fd uintptr) bool {
+	waitErr := s.raw.Read(func(fd uintptr) bool {
 		for {
 			n, from, err = unix.Recvfrom(int(fd), buffer, 0)
 			if err != unix.EINTR {
@@ -123,8 +123,8 @@ func (s *socket) receive() (packet []byte, by net.HardwareAddr, err error) {
 			}
 		}
 	})
-	if waited != nil {
-		return nil, nil, waited
+	if waitErr != nil {
+		return nil, nil, waitErr
 	}
 	if errors.Is(err, unix.ENETDOWN) {
 		err = fmt.Errorf("%w: the link went down", ErrNoCarrier)
@@ -153,7 +153,7 @@ func (s *socket) send(p packet) (err error) {
 	start := unsafe.Offsetof(address.Addr)
 	copy(unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(&address), start)), 32), p.to)
 	length := start + uintptr(max(len(p.to), 8))
-	waited := s.raw.Write(func(fd uintptr) bool {
+	waitErr := s.raw.Write(func(fd uintptr) bool {
 		for {
 			_, _, errno := unix.Syscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(&p.data[0])), uintptr(len(p.data)),
 				0, uintptr(unsafe.Pointer(&address)), length)
@@ -169,7 +169,7 @@ func (s *socket) send(p packet) (err error) {
 	if errors.Is(err, unix.ENETDOWN) {
 		return fmt.Errorf("%w: the link went down", ErrNoCarrier)
 	}
-	return errors.Join(waited, err)
+	return errors.Join(waitErr, err)
 }
 
 // toBigEndian returns a 16-bit number in network byte order.

@@ -152,8 +152,8 @@ func planRates(pf *inventory.PF, number int, p *config.Policy) setting {
 		if !errors.Is(err, unix.EINVAL) || running {
 			return err
 		}
-		if late := k.waitUntil("the link of "+pf.Name(), func() bool { return k.isRunning(pf) }); late != nil {
-			return fmt.Errorf("%w; %w", err, late)
+		if waitErr := k.waitUntil("the link of "+pf.Name(), func() bool { return k.isRunning(pf) }); waitErr != nil {
+			return fmt.Errorf("%w; %w", err, waitErr)
 		}
 		return set(k, to)
 	}

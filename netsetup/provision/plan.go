@@ -135,8 +135,8 @@ func (p *Plan) planCard(c *policy.Card, node string, held Held) {
 func isBusy(pf *inventory.PF, number int, held Held) bool {
 	for _, vf := range pf.VFs {
 		if vf.Number == number {
-			is, _ := held.explain(vf.PCI)
-			return is != "" || vf.IsElsewhere() || vf.HasUserDriver()
+			state, _ := held.explain(vf.PCI)
+			return state != "" || vf.IsElsewhere() || vf.HasUserDriver()
 		}
 	}
 	return false
@@ -202,10 +202,10 @@ func checkFree(c *policy.Card, held Held) error {
 			len(c.VFs), vf.Number, vf.PCI, why, what))
 	}
 	for _, vf := range pf.VFs {
-		is, do := held.explain(vf.PCI)
+		state, remedy := held.explain(vf.PCI)
 		switch {
-		case is != "":
-			refuse(vf, is, do)
+		case state != "":
+			refuse(vf, state, remedy)
 		case vf.HasUserDriver():
 			refuse(vf, "is bound to "+vf.Driver+", maybe for a virtual machine", "unbind it first")
 		case vf.IsElsewhere():

@@ -32,8 +32,8 @@ func planLiveRDMAMode(mode config.RDMAMode, held Held) setting {
 		allowed: func(*Kernel) error {
 			for _, vfs := range []map[string]string{held.Jobs, held.Quarantined} {
 				for pci := range vfs {
-					is, do := held.explain(pci)
-					return fmt.Errorf("VF %s %s; %s", pci, is, do)
+					state, remedy := held.explain(pci)
+					return fmt.Errorf("VF %s %s; %s", pci, state, remedy)
 				}
 			}
 			return nil
