@@ -198,6 +198,7 @@ func (r *jailRoot) pivotRoot() error {
 		}
 		return e
 	}
+	// The node's mounts lie below the old root: without MNT_DETACH, umount(2) fails with EBUSY.
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
 		return &mountError{Op: "umount", Target: "the old root", Flags: []string{"detach"}, Err: err}
 	}

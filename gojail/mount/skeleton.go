@@ -72,6 +72,7 @@ func MakeTargets(c *config.Config, j *config.Jail, v *plan.View, deadline time.T
 		return nil, config.JailErrorf(j.Name, "%s is an image and lacks %d mount targets, such as the %s; %s",
 			j.Root, len(missing), missing[0], Remedy(j.Name, true))
 	}
+	// Targets that another node creates while this one waits for the lock are no error, see makeTarget.
 	lock, err := lockRoot(j, root, deadline)
 	if err != nil {
 		return nil, err

@@ -142,6 +142,7 @@ func (v *mountView) findRegions(r region) ([]region, error) {
 		case !open:
 		case !slices.Contains(options, "nosuid"):
 			return nil, &SuidError{path: path, mount: m.Mountpoint}
+		// Through a read-only mount, rename(2) fails, so no file leaves the region.
 		case shown != r && shown.contains(r) && !slices.Contains(options, "ro"):
 			more = append(more, shown)
 		}

@@ -55,14 +55,15 @@ func EndUnusedZygotes(s *state.State, c *config.Config) (jails []string, err err
 		if c.Jails[r.Name] != nil || !r.Alive {
 			continue
 		}
-		unlock, e := filelock.Lock(filepath.Join(s.JailDir(r.Name), contract.LockFile), time.Now())
-		if e != nil {
+		unlock, lockErr := filelock.Lock(filepath.Join(s.JailDir(r.Name), contract.LockFile), time.Now())
+		if lockErr != nil {
 			continue // a launcher with an earlier configuration is creating the zygote; the next sweep ends it
 		}
-		if _, e = endZygote(s, r.Name, time.Now().Add(teardownHolder)); e == nil {
+		_, endErr := endZygote(s, r.Name, time.Now().Add(teardownHolder))
+		if endErr == nil {
 			jails = append(jails, r.Name)
 		}
-		err = oneline.Both(err, e)
+		err = oneline.Both(err, endErr)
 		unlock()
 	}
 	return jails, err

@@ -58,8 +58,9 @@ func emptyTrashOf(parent, job string, until time.Time) (err error) {
 }
 
 // teardown ends a job, and returns the directory of the trash without emptying it. Once it holds the job's lock, it
-// calls mayI: the job may have started again since the caller judged it, and nothing of it can start from then on.
-func teardown(s *state.State, scratch, job string, until time.Time, mayI func() error) (parent string, err error) {
+// calls confirm, and stops if that fails: the job may have started again since the caller judged it. Nothing of it can
+// start from then on.
+func teardown(s *state.State, scratch, job string, until time.Time, confirm func() error) (parent string, err error) {
 	if !state.JobRule.MatchString(job) {
 		return "", fmt.Errorf("%q is not a job id", job)
 	}
@@ -67,18 +68,18 @@ func teardown(s *state.State, scratch, job string, until time.Time, mayI func() 
 	if !isPresent(s.JobDir(job)) && !isPresent(filepath.Join(parent, job)) {
 		return "", nil
 	}
-	return teardownLocked(s, scratch, job, until, mayI)
+	return teardownLocked(s, scratch, job, until, confirm)
 }
 
 // teardownLocked is teardown for any job, even if nothing of it exists: it takes the job's lock in any case.
-func teardownLocked(s *state.State, scratch, job string, until time.Time, mayI func() error) (parent string,
+func teardownLocked(s *state.State, scratch, job string, until time.Time, confirm func() error) (parent string,
 	err error) {
 	lock, err := lockJob(s, job, earlierOf(time.Now().Add(teardownLock), until))
 	if err != nil {
 		return "", fmt.Errorf("job %s: %w", job, err)
 	}
 	defer lock.Close()
-	if err := mayI(); err != nil {
+	if err := confirm(); err != nil {
 		if !isRecorded(s, job) { // lockJob has created the directory
 			removeRecords(s, job)
 		}

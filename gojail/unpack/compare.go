@@ -72,7 +72,7 @@ func Compare(was, is io.Reader, report func(Difference)) error {
 // listLine is one file of a list.
 type listLine struct {
 	name  string
-	words []string // sorted
+	words []string // KEYWORD=VALUE, in the order of the list
 }
 
 // compareLines compares two files in the order of a walk: a directory, then its content, then its next sibling. nil

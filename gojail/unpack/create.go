@@ -41,6 +41,7 @@ func (u *unpacker) createEntry(full string, h *tar.Header, body io.Reader) error
 		}
 		return u.setAttributes(full, h, false)
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
+		// Mkdev takes 32 bits: a larger number would become that of another device.
 		if h.Devmajor != int64(uint32(h.Devmajor)) || h.Devminor != int64(uint32(h.Devminor)) {
 			return fmt.Errorf("the device number %d:%d is out of range", h.Devmajor, h.Devminor)
 		}

@@ -71,6 +71,7 @@ func parseTime(text string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	// The fraction has the sign of the seconds. The sign comes from the text, because -0 parses as 0.
 	if strings.HasPrefix(whole, "-") {
 		return time.Unix(seconds, -int64(nanoseconds)), nil
 	}

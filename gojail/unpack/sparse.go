@@ -35,8 +35,10 @@ func (l *lister) readSparse(w io.Writer, f *os.File) error {
 		if err := writeZeros(w, data-at); err != nil {
 			return err
 		}
+		// The structs hide WriteTo and ReadFrom: with them, CopyBuffer would leave the buffer unused.
 		piece := struct{ io.Reader }{io.LimitReader(f, hole-data)}
 		n, err := io.CopyBuffer(struct{ io.Writer }{w}, piece, l.buffer)
+		// Users may shorten a file while it is read.
 		if err == nil && n < hole-data {
 			err = io.ErrUnexpectedEOF
 		}

@@ -220,7 +220,7 @@ func (u *unpacker) removeExisting(full string) error {
 	if err == unix.ENOENT {
 		return nil
 	}
-	u.parent.name = "" // the remembered directory may be below what is removed
+	u.parent.name = "" // what is removed may be above the remembered directory, or a symbolic link that leads to it
 	if err == nil {
 		return nil
 	}

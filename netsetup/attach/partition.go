@@ -94,6 +94,7 @@ func (r *rail) leavePartition(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// network.toml no longer has [ufm]: the call waits in the queue until it has it again.
 	if client == nil {
 		return queue.Put(ctx, fabric.Remove, r.entry.PKey, guid)
 	}

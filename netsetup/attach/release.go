@@ -46,8 +46,8 @@ func (s *session) releaseAll(ctx context.Context) error {
 	return err
 }
 
-// undoRails undoes the steps of VFs, in parallel. A namespace of another boot no longer exists, and one is not searched
-// for a VF that is already back: the search reads all of /proc.
+// undoRails undoes the steps of VFs, in parallel. It looks for no namespace of another boot, which no longer exists,
+// and for none if the VF is already back: that search reads all of /proc.
 func (s *session) undoRails(ctx context.Context, entries []*entry) error {
 	spaces := map[uint64]*link.Namespace{}
 	var rails []*rail
@@ -94,7 +94,8 @@ func (s *session) releaseLeftovers(ctx context.Context) error {
 	return nil
 }
 
-// findNamespace returns the job's namespace: that of the session, or one found by its number; nil if it is gone.
+// findNamespace returns the job's namespace: that of the session, or else the namespace with that inode number. It
+// returns nil if the namespace is gone.
 func (s *session) findNamespace(number uint64) *link.Namespace {
 	if s.space != nil && s.netns == number {
 		return s.space

@@ -45,6 +45,7 @@ func Sweep(ctx context.Context, site Site, alive func(job string) bool) (*Swept,
 	for _, job := range slices.Compact(jobs) {
 		swept.sweepJob(ctx, site, job, alive)
 	}
+	// After the jobs, because addresses of jobs with leftovers stay leased.
 	swept.sweepLeases(ctx, site, alive)
 	swept.replayPartitions(ctx, site)
 	swept.addProblem(state.withNodeLock(ctx, state.removeStrays))
@@ -121,6 +122,7 @@ func (s *Swept) sweepLeases(ctx context.Context, site Site, alive func(job strin
 	}
 	state := store(site.State)
 	inUse := func(o pool.Owner) bool {
+		// Clusters may share a pool, and alive knows the jobs of this one only.
 		if o.Cluster != site.Cluster || alive(o.Job) || s.hasLeftover(o.Job) {
 			return true
 		}
