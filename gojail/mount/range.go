@@ -46,6 +46,7 @@ func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state
 		return nil, fmt.Errorf("the template of jail %s has no root in its mount table: %w; run: gojail reload", j.Name,
 			err)
 	}
+	// The clone will be nosuid, but users may reach the same files through other mounts of this node.
 	if err := RefuseSuid(c, regionOf(root)); err != nil {
 		return nil, addRemedy(err)
 	}
@@ -57,6 +58,7 @@ func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state
 	if err != nil {
 		return nil, err
 	}
+	// The places are closed after an error, too: openPlaces then returns those that it has opened.
 	others, err := view.openPlaces(plan.OtherMounts(c, j, facts, dirs))
 	defer closePlaces(others)
 	if err != nil {

@@ -23,6 +23,7 @@ func (v *mountView) openOther(p place, data int) ([]Tree, error) {
 		return nil, err
 	}
 	for _, m := range append(v.mountsBelow(p.path), m) {
+		// CloneMapped makes its clones nodev, so that no device node in them could be opened.
 		if !slices.Contains(strings.Split(m.Options, ","), "nodev") {
 			return nil, nil
 		}
@@ -73,8 +74,8 @@ func (v *mountView) mountsBelow(path string) []*mountinfo.Info {
 // (tmpfs, overlay, autofs), stays unmapped; without strict, any mount does. Where users have files, an unmapped mount
 // would let root of the jail create files that belong to ids of its range, with the set-user-ID bit and past quotas.
 func (v *mountView) openDataMount(p place, data int, strict bool) (int, error) {
-	fd, failed := CloneMapped(p.fd, false, data)
-	if failed == nil {
+	fd, mapErr := CloneMapped(p.fd, false, data)
+	if mapErr == nil {
 		return fd, nil
 	}
 	m, err := v.mountOf(p.fd)
@@ -85,5 +86,5 @@ func (v *mountView) openDataMount(p place, data int, strict bool) (int, error) {
 		slices.Contains([]string{"tmpfs", "overlay", "autofs"}, m.FSType)) {
 		return cloneNosuid(p.fd, false)
 	}
-	return -1, explainMapError(p.path+" of the jail", failed)
+	return -1, explainMapError(p.path+" of the jail", mapErr)
 }

@@ -39,6 +39,7 @@ func openSkeleton(v *plan.View, jail openJail) (int, error) {
 	if err := makeLayers(layers.fd, jail.root); err != nil {
 		return -1, fmt.Errorf("cannot create the layers of an overlay: %w", err)
 	}
+	// By descriptors: the path of the jail's root may lead elsewhere by now.
 	at := func(fd int, path string) string { return fmt.Sprintf("/proc/self/fd/%d%s", fd, path) }
 	places := []string{"lowerdir=" + at(jail.root, ""), "upperdir=" + at(layers.fd, "/upper"),
 		"workdir=" + at(layers.fd, "/work")}

@@ -67,6 +67,7 @@ func squashesRoot(dir string) bool {
 // of a jail in which set-user-ID files work. A nosuid mount is not enough: users who see more than the region through
 // one mount may move a file out of the region (rename(2) works within a mount), to where another mount shows it.
 func RefuseSuid(c *config.Config, own region) error {
+	// The mount table adds this suffix to the root of a mount if that directory was removed.
 	if strings.HasSuffix(own.path, "//deleted") {
 		return errors.New("the jail's root was removed on this node; run: gojail reload")
 	}

@@ -99,6 +99,7 @@ func openUserMount(c *config.Config, j *config.Jail, m config.UserMount, who Cre
 func openSource(path string, who Credentials) (int, error) {
 	// O_DIRECTORY first: with O_PATH alone, the lookup triggers no automount (open(2)).
 	need := uint32(unix.R_OK | unix.X_OK)
+	// Links of /proc are refused, because those of /proc/self lead to files that this process has opened as root.
 	fd, err := rootpath.Open(unix.AT_FDCWD, path, unix.O_PATH|unix.O_DIRECTORY, unix.RESOLVE_NO_MAGICLINKS)
 	if err == unix.ENOTDIR {
 		need = unix.R_OK

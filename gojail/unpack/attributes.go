@@ -80,6 +80,7 @@ func (u *unpacker) setXattrs(full string, h *tar.Header) error {
 		if len(name) > nameMax || strings.ContainsRune(name, 0) {
 			return fmt.Errorf("invalid name %s of an extended attribute", quoteName(name))
 		}
+		// A symbolic link cannot have user.* (xattr(7)), and a capability of it would have no effect.
 		if !keepsXattr(&u.result, u.policy, name) || h.Typeflag == tar.TypeSymlink {
 			continue
 		}

@@ -73,7 +73,7 @@ func (u *unpacker) leaveOutDevice(full string) error {
 func (u *unpacker) leaveOut(full string) error {
 	u.result.leaveOut(leftDevices, 1)
 	err := u.removeExisting(full)
-	u.absent[u.hashPath(full)] = struct{}{}
+	u.absent[u.hashPath(full)] = struct{}{} // after removeExisting, which forgets the path
 	return err
 }
 

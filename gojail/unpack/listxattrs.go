@@ -47,7 +47,7 @@ func describeXattrs(full string) ([]string, error) {
 		word := xattrKey + "." + escapeName(name) + "=" + base64.StdEncoding.EncodeToString(value[:n])
 		words, size = append(words, word), size+len(word)
 	}
-	slices.Sort(words)
+	slices.Sort(words) // file systems list names in orders of their own
 	if size > xattrWordsMax {
 		sum := sha256.Sum256([]byte(strings.Join(words, " ")))
 		words = []string{xattrKey + "=" + hex.EncodeToString(sum[:])}

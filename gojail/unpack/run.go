@@ -91,7 +91,7 @@ func (t Tree) runChild(ctx context.Context, r request, in io.Reader, out io.Writ
 	cmd.Dir, cmd.SysProcAttr = "/", childAttributes()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = in, out, stderr, []*os.File{writer}
 	err = cmd.Start()
-	writer.Close()
+	writer.Close()                      // so that the answer ends when the child does
 	if ctx.Err() != nil && err != nil { // it was not started
 		return Result{}, context.Cause(ctx)
 	}

@@ -75,7 +75,7 @@ func (u *unpacker) adaptEntry(h *tar.Header) (skip bool, err error) {
 		return false,
 			errors.New("gojail does not know this type, which may have any meaning; make the archive anew with GNU tar")
 	}
-	if ofAttribute {
+	if ofAttribute { // the entry that announced it was counted
 		return true, nil
 	}
 	// Before POSIX.1-1988 there was no type for directories, but a slash at the end of the name.

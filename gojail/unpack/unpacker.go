@@ -72,6 +72,7 @@ func (u *unpacker) unpackStream(r io.Reader) error {
 			return fmt.Errorf("the archive is damaged after %d entries%s: %w", u.position, last, err)
 		}
 		u.position++
+		// The description is that of the archive: unpackEntry changes the type of some entries.
 		what := fmt.Sprintf("%s %s", describeType(header.Typeflag), quoteName(header.Name))
 		if err := u.unpackEntry(header, archive); err != nil {
 			return fmt.Errorf("entry %d of the archive, %s: %w", u.position, what, err)

@@ -40,6 +40,7 @@ func (u *unpacker) applyWhiteout(dir, base string) error {
 		return u.removeLowerIn(dir)
 	}
 	name := base[len(whiteoutPrefix):]
+	// path.Join would make the directory itself, or the one above it, of these names.
 	if name == "" || name == "." || name == ".." {
 		return errors.New("the whiteout names no file")
 	}

@@ -31,6 +31,7 @@ func readXattrs(h *tar.Header) (xattrs map[string]string, others int64, err erro
 			others++
 		}
 	}
+	// A second pass, because the order of a map is random, and a record of star takes precedence.
 	for key, text := range h.PAXRecords {
 		escaped, ok := strings.CutPrefix(key, paxLibarchiveXattr)
 		if !ok {

@@ -22,8 +22,9 @@ type step struct {
 	reboot bool
 }
 
-// steps are the steps of a rail in the order in which they are done; they are undone in
-// reverse order.
+// steps are the steps of a rail in the order in which they are done; they are undone in reverse order. The interface is
+// up only after the sysctls have made it silent about other addresses, and it gets its address only after the probe has
+// found no other holder of it.
 var steps = []step{
 	{name: "reserve"}, // the journal itself; removed last
 	{name: "address", do: (*rail).acquire, undo: (*rail).release, reboot: true},
