@@ -24,6 +24,18 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 BUILD := build
+# make ARCH=arm64 all, deb or rpm: for another machine, with Debian's cross compiler. HOST has the programs that run here: they print the manual
+# pages and the completions.
+HOSTARCH := $(shell $(GO) env GOHOSTARCH)
+ARCH     ?= $(HOSTARCH)
+HOST      = $(BUILD)
+ifneq ($(ARCH),$(HOSTARCH))
+HOST  := build
+BUILD := build/$(ARCH)
+CROSS := $(or $(patsubst arm64,aarch64-linux-gnu-,$(filter arm64,$(ARCH))),$(patsubst amd64,x86_64-linux-gnu-,$(filter amd64,$(ARCH))),$(error ARCH=$(ARCH): gojail is for amd64 and arm64))
+CC    := $(CROSS)gcc
+CROSS_ENV := GOARCH=$(ARCH) CC=$(CC) CGO_ENABLED=1
+endif
 VERSION := $(or $(shell packaging/version),$(error packaging/version fails))
 
 CFLAGS   ?= -O2 -g
@@ -56,8 +68,9 @@ CLI      := $(BUILD)/sbin/gojail
 JAILCLI  := $(BUILD)/lib/gojail/gojail
 HEALTH   := $(BUILD)/sbin/gojail-healthcheck
 EXPORTER := $(BUILD)/sbin/gojail-exporter
-MAN      := $(BUILD)/man/gojail.8# and the others
-GRAFANA  := $(BUILD)/grafana/gojail-job.json# and the others
+PRINTERS := $(addprefix $(HOST)/sbin/,gojail gojail-healthcheck gojail-exporter)
+MAN      := $(HOST)/man/gojail.8# and the others
+GRAFANA  := $(HOST)/grafana/gojail-job.json# and the others
 PAGES    := $(wildcard docs/*.md)
 
 # Each binary is its folder and what both are linked with.
@@ -67,7 +80,7 @@ PROLOG_SRCS    = $(wildcard spank/common/*.c spank/prolog/*.c)
 SESSION_SRCS   = $(wildcard spank/common/*.c spank/session/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
-.PHONY: all help man deps rootfs unit race shuffle test site pod containers gpu rota test-slurm test-vm vm-self test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images bench-exporter cluster cluster-down install install-docs uninstall plugins deb rpm dist fuzz asan clean
+.PHONY: all help man deps rootfs unit race shuffle test site pod containers gpu rota test-slurm test-vm vm-self test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images bench-exporter cluster cluster-down install install-docs uninstall plugins cross deb rpm dist fuzz asan clean
 
 all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) $(EXPORTER) $(MAN) $(GRAFANA) ## build plugin, launcher, Prolog, gojail-session, library, commands, manual pages and dashboards below build/
 	@:
@@ -113,39 +126,44 @@ $(SESSION): $(SESSION_SRCS) $(C_HDRS) Makefile $(BUILD)/version
 $(LIBRARY): $(GO_SRCS)
 	@mkdir -p $(@D)
 	@echo "building $@"
-	$(Q)$(GO) build -buildmode=c-shared -trimpath -buildvcs=false -ldflags='$(GO_VERSION) -buildid= -extldflags=-Wl,--build-id=sha1' -o $@ $(BRIDGE_PKG)
+	$(Q)$(CROSS_ENV) $(GO) build -buildmode=c-shared -trimpath -buildvcs=false -ldflags='$(GO_VERSION) -buildid= -extldflags=-Wl,--build-id=sha1' -o $@ $(BRIDGE_PKG)
 	@rm -f $(@:.so=.h)
 
 $(CLI): $(GO_SRCS)
 	@mkdir -p $(@D)
 	@echo "building $@"
-	$(Q)$(GO) build -trimpath -buildvcs=false -ldflags='$(GO_VERSION)' -o $@ $(CLI_PKG)
+	$(Q)$(CROSS_ENV) $(GO) build -trimpath -buildvcs=false -ldflags='$(GO_VERSION)' -o $@ $(CLI_PKG)
 
 # For users in jails, whatever C library is there. Without cgo it knows /etc/passwd only: it is not for the node.
 $(JAILCLI): $(GO_SRCS)
 	@mkdir -p $(@D)
 	@echo "building $@"
-	$(Q)CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags='$(GO_VERSION) -s -w' -o $@ $(CLI_PKG)
+	$(Q)$(CROSS_ENV) CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags='$(GO_VERSION) -s -w' -o $@ $(CLI_PKG)
 
 # The driver's library has what go-nvml calls only when it is loaded: never bound at the start, as hardened builds are.
 $(HEALTH): $(GO_SRCS)
 	@mkdir -p $(@D)
 	@echo "building $@"
-	$(Q)$(GO) build -trimpath -buildvcs=false -ldflags='$(GO_VERSION) -extldflags=-Wl,-z,lazy' -o $@ $(HEALTH_PKG)
+	$(Q)$(CROSS_ENV) $(GO) build -trimpath -buildvcs=false -ldflags='$(GO_VERSION) -extldflags=-Wl,-z,lazy' -o $@ $(HEALTH_PKG)
 
 # It listens to the network, and is not started for each job.
 $(EXPORTER): $(GO_SRCS)
 	@mkdir -p $(@D)
 	@echo "building $@"
-	$(Q)$(GO) build -buildmode=pie -trimpath -buildvcs=false -ldflags='$(GO_VERSION)' -o $@ $(EXPORTER_PKG)
+	$(Q)$(CROSS_ENV) $(GO) build -buildmode=pie -trimpath -buildvcs=false -ldflags='$(GO_VERSION)' -o $@ $(EXPORTER_PKG)
+
+ifneq ($(ARCH),$(HOSTARCH))
+$(PRINTERS): $(GO_SRCS)
+	@$(MAKE) --no-print-directory ARCH=$(HOSTARCH) $@
+endif
 
 man: $(MAN) ## the manual pages, below build/man, from --help and the example files
 	@:
 
-$(MAN): $(CLI) $(HEALTH) $(EXPORTER) $(wildcard packaging/man/*) $(wildcard *.toml.example) CHANGELOG.md
+$(MAN): $(PRINTERS) $(wildcard packaging/man/*) $(wildcard *.toml.example) CHANGELOG.md
 	@echo "building $(@D)"
 	$(Q)rm -rf $(@D)
-	$(Q)$(GO) run -ldflags='$(GO_VERSION)' ./packaging/man $(@D) $(BUILD)/sbin
+	$(Q)$(GO) run -ldflags='$(GO_VERSION)' ./packaging/man $(@D) $(HOST)/sbin
 
 # No JSON of Grafana is among the sources: it repeats for each panel what packaging/grafana/render.go says once.
 $(GRAFANA): $(wildcard packaging/grafana/*.go)
@@ -347,7 +365,7 @@ install: all install-docs ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DES
 	install -d $(addprefix $(DESTDIR)$(mandir)/,man5 man8) $(DESTDIR)$(bashdir) $(DESTDIR)$(fishdir) $(DESTDIR)$(zshdir)
 	install -m 644 $(dir $(MAN))*.5 $(DESTDIR)$(mandir)/man5
 	install -m 644 $(dir $(MAN))*.8 $(DESTDIR)$(mandir)/man8
-	for program in $(CLI) $(HEALTH) $(EXPORTER); do name=$${program##*/}; \
+	for program in $(PRINTERS); do name=$${program##*/}; \
 		$$program completion bash >$(DESTDIR)$(bashdir)/$$name && \
 		$$program completion fish >$(DESTDIR)$(fishdir)/$$name.fish && \
 		$$program completion zsh >$(DESTDIR)$(zshdir)/_$$name || exit; done
@@ -364,10 +382,13 @@ install-docs: $(GRAFANA) ## the documentation, dashboards and alerts alone, like
 plugins: $(SHIM) $(SUBMIT) # what is built for one release of Slurm
 	@:
 
-deb: all ## packages of Debian below build/package: gojail, and a plugin for each RELEASE
+cross: # the compiler of another ARCH
+	@$(if $(CROSS),tests/deps.sh $(patsubst aarch64%,gcc-aarch64%,$(patsubst x86_64%,gcc-x86-64%,$(CROSS:-=))) libc6-dev-$(ARCH)-cross)
+
+deb: cross all ## packages of Debian below build/package: gojail, and a plugin for each RELEASE; ARCH=arm64
 	@packaging/build deb $(RELEASE)
 
-rpm: all ## likewise, RPM
+rpm: cross all ## likewise, RPM
 	@packaging/build rpm $(RELEASE)
 
 dist: ## the sources of the commit as a tarball below build/package, which know their version without git
