@@ -455,11 +455,16 @@ func TestUnpackEndsWithItsContext(t *testing.T) {
 			defer cancel(nil)
 			r, w, err := os.Pipe()
 			require.NoError(t, err)
-			defer r.Close()
+			closed := make(chan bool)
+			defer func() {
+				r.Close() // ends the writing
+				<-closed
+			}()
 			if !begun {
 				cancel(why)
 			}
 			go func() {
+				defer close(closed)
 				defer w.Close()
 				if begun {
 					big := bytes.Repeat([]byte("x"), 1<<20) // more than a pipe holds: the child reads
