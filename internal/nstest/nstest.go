@@ -162,9 +162,10 @@ func MountOf(mounts []*mountinfo.Info, path string) *mountinfo.Info {
 	return found
 }
 
-// WaitUntilClosed waits until no process has a file open whose path matches a pattern. A process that is killed while
-// it starts a child leaves its flock(2) locks to the child, until execve(2) closes the files: the next command would
-// find them taken.
+// WaitUntilClosed waits until no process has a file open whose path matches a pattern, and nobody has its flock(2)
+// lock. A process that is killed while it starts a child leaves its locks to the child, until execve(2) closes the
+// files: the next command would find them taken. The kernel removes a descriptor from /proc first and gives up the lock
+// later, when the child returns to user space (fput).
 func WaitUntilClosed(t *testing.T, pattern string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -174,6 +175,21 @@ func WaitUntilClosed(t *testing.T, pattern string) {
 			target, err := os.Readlink(link)
 			open, _ := filepath.Match(pattern, target)
 			return err == nil && open
-		})
-	}, 10*time.Second, 10*time.Millisecond, "a process has %s open", pattern)
+		}) && !hasLockedFile(t, pattern)
+	}, time.Minute, 10*time.Millisecond, "a process has %s open", pattern)
+}
+
+// hasLockedFile reports whether a file whose path matches the pattern is locked by flock(2).
+func hasLockedFile(t *testing.T, pattern string) bool {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	require.NoError(t, err)
+	return slices.ContainsFunc(paths, func(path string) bool {
+		file, err := os.Open(path)
+		if err != nil {
+			return false // it has been removed
+		}
+		defer file.Close()
+		return unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == unix.EWOULDBLOCK
+	})
 }
