@@ -121,11 +121,11 @@ func startBindfs(cmd *exec.Cmd, dir string) (stop func(), err error) {
 		cmd.Process.Kill()
 		<-ended
 	}
-	for range 1000 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		select {
 		case err := <-ended:
 			return nil, fmt.Errorf("bindfs ended: %w: %s", err, output.String())
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(10 * time.Millisecond): // between two looks
 		}
 		if unix.Stat(dir, &now) == nil && now.Dev != before.Dev {
 			return stop, nil

@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"testing"
@@ -156,13 +157,16 @@ func listHasty(file *ast.File) (found []string) {
 	return found
 }
 
+// ofTests matches the packages that only tests use.
+var ofTests = regexp.MustCompile(`test$|^tests/harness$|/fake/`)
+
 // TestWaits: a test waits for events, and a bound that only a hang exceeds is the same everywhere. What a test must do by the clock, it says
 // in a comment on that line.
 func TestWaits(t *testing.T) {
 	var found []string
 	for _, p := range allPackages(t) {
 		for name, file := range p.files {
-			if !isTest(name) {
+			if !isTest(name) && !ofTests.MatchString(p.path) {
 				continue
 			}
 			for _, line := range listHasty(file) {
