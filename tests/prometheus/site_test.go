@@ -143,13 +143,11 @@ var uuids = []string{"GPU-11111111-1111-1111-1111-111111111111", "GPU-22222222-2
 var instances = map[int]int{1: 12, 2: 21}
 
 // addGPUs gives the machine device nodes of GPUs, on which no driver is, and what the driver says of them. Its /dev is that of
-// the host: the nodes are in a layer over it.
+// the host: it gets a copy, in which no other test's devices appear.
 func (s *site) addGPUs(t *testing.T) {
 	t.Helper()
-	script := "set -e\nmkdir -p /run/dev/upper /run/dev/work /run/dev/pts /run/dev/shm\n" +
-		"mount --bind /dev/pts /run/dev/pts; mount --bind /dev/shm /run/dev/shm\n" +
-		"mount -t overlay overlay -o lowerdir=/dev,upperdir=/run/dev/upper,workdir=/run/dev/work /dev\n" +
-		"mount --bind /run/dev/pts /dev/pts; mount --bind /run/dev/shm /dev/shm\n" +
+	script := "set -e\nmkdir /run/dev\nmount -t tmpfs -o mode=755 tmpfs /run/dev\ncp -ax /dev/. /run/dev\n" +
+		"for dir in pts shm; do mount --bind /dev/$dir /run/dev/$dir; done\nmount --rbind /run/dev /dev\n" +
 		"mount -t tmpfs tmpfs /proc/driver\nmkdir -p /proc/driver/nvidia\n" +
 		"echo 'NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Wed Jan 22 00:00:00 UTC 2025' >/proc/driver/nvidia/version\n"
 	for i, uuid := range uuids {
