@@ -7,9 +7,9 @@
 #include <stdbool.h>
 
 /*
- * Reports whether Slurm runs the site's OCI runtime in this step. slurmstepd has decided that before it calls a plugin,
- * and keeps its decision in a variable. Where Slurm's plugin runtime/oci keeps it to itself (26.11), the bundle is
- * looked for below the spool directory, which a bundle below ContainerPath of oci.conf is not.
+ * Reports whether Slurm runs the site's OCI runtime in this step, wherever ContainerPath of oci.conf puts its bundle.
+ * Slurm has decided that before it calls a plugin, and keeps its decision in a variable. Only if runtime/oci of a later
+ * release has no such variable, the bundle is looked for below the spool directory.
  */
 bool oci_is_step(const char *spool, const char *job, uint32_t step);
 
