@@ -30,7 +30,7 @@ struct step {
 	uint32_t node_number;   /* of this node, among those of the step */
 	int stage_mounts; /* /proc mountinfo of the stage, kept open so that each task can check its stdin, stdout and
 			     stderr (stdio.h), or -1 */
-	int spool; /* O_PATH: the tmpfs of the jail in which the batch script, or the PMIx server's directory, is shown;
+	int spool; /* O_PATH: the tmpfs of the jail in which the batch script, or the MPI server's directory, is shown;
 		      or -1 */
 	dev_t channels;  /* file system of the node's where Slurm mounts the step's IMEX channel (channels.h), or 0 */
 	int tmp;         /* O_PATH: /tmp of the jail, where there is a PMIx server; or -1 */
@@ -49,7 +49,7 @@ struct step {
 	struct confine confine;
 	struct pmix pmix;
 	struct shared
-		shares[1 + CGROUPS_MAX]; /* the directory of the step's PMIx server, if it has one; the job's cgroups */
+		shares[1 + CGROUPS_MAX]; /* the directory of the step's MPI server, if it has one; the job's cgroups */
 	int ncgroups;                    /* of the job, in shares + 1, until its memory is noted */
 };
 

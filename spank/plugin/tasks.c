@@ -14,10 +14,11 @@
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Opens the directories of the jail that have the step's PMIx directories, while its storage answers. */
+/* Opens the directories of the jail that have those of the step's MPI server, while its storage answers. */
 static void open_parents(struct step *step)
 {
 	const char *name;
@@ -26,15 +27,30 @@ static void open_parents(struct step *step)
 	step->tmp = pmix_open_tmp(step->sandbox.root);
 }
 
+/* Replaces the directory of mpi/pmix, SPOOL/pmix.JOB.STEP, with that of mpi/cray_shasta (_create_app_dir in its
+ * mpi_cray_shasta.c) if the step has that: Slurm loads one plugin for MPI. */
+static void find_mpi_directory(struct shared *one)
+{
+	static char path[sizeof(one->path)];
+	const char *name = strrchr(one->path, '/') + 1;
+
+	if (snprintf(path, sizeof(path), "%.*smpi_cray_shasta/%s", (int)(name - one->path), one->path,
+		     name + strlen("pmix.")) < (int)sizeof(path) &&
+	    access(path, F_OK) == 0)
+		memcpy(one->path, path, sizeof(path));
+}
+
 /*
- * Shows the step's PMIx directory, the job's cgroups and its IMEX channel in the jail. Slurm's mpi/pmix has created its
- * directory by now (lib_tmpdir in its pmixp_info.c), and its clients look for it at that path.
+ * Shows the directory of the step's MPI server, the job's cgroups and its IMEX channel in the jail. Slurm's mpi/pmix
+ * has created its directory by now (lib_tmpdir in its pmixp_info.c), and its clients look for it at that path.
  */
 static void share_with_jail(struct step *step)
 {
 	struct shared *list = step->shares[0].path[0] ? step->shares : step->shares + 1;
 	int count = step->shares + 1 - list;
 
+	if (count)
+		find_mpi_directory(list);
 	step->shares[0].attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 	step->ncgroups = find_job_cgroups(step->shares + 1, CGROUPS_MAX);
 	if (step->own_cgroups)

@@ -56,6 +56,32 @@ func TestPMIx(t *testing.T) {
 	requireOutput(t, "debian\ndebian", r)
 }
 
+// TestCrayMPI: what Slurm writes of a step for Cray's MPI is in the jail, and gone after the step.
+func TestCrayMPI(t *testing.T) {
+	c := sharedCluster(t)
+	if !strings.Contains(c.Run(harness.Alice, "srun", "--mpi=list").String(), "cray_shasta") {
+		t.Skip("needs Slurm's plugin mpi/cray_shasta, which this Slurm was built without")
+	}
+	const look = `cd "$PALS_SPOOL_DIR" && stat -c '%n %a %U' . apinfo && [ "$PALS_APINFO" -ef apinfo ] && od -An -tx1 apinfo && touch "mine-$SLURM_PROCID"`
+	shown := map[string]string{}
+	for _, jail := range []string{"none", "debian"} {
+		r := c.Run(harness.Alice, "srun", "-wn1", "-n2", "--mpi=cray_shasta", "--jail="+jail, "sh", "-c", look)
+		require.Zero(t, r.Code, r)
+		shown[jail] = uniqueLines(r.Stdout)
+	}
+	assert.Contains(t, shown["none"], "apinfo 600 alice")
+	assert.Equal(t, shown["none"], shown["debian"])
+	job := c.Batch(harness.Alice, "for i in 1 2; do srun --mpi=cray_shasta sh -c '[ -r $PALS_APINFO ] && echo read'; done\n"+
+		"srun sh -c 'ls -A /var/spool/slurmd/n1 /var/spool/slurmd/n1/mpi_cray_shasta'\n", "-wn1", "--jail=debian", "--output=/home/alice/cray.out")
+	removeFromJail(t, c, "cray.out")
+	assert.Equal(t, "COMPLETED", job.State, job)
+	assert.Equal(t, 2, strings.Count(job.Output, "read\n"), job)
+	assert.NotRegexp(t, `(?m)^`+job.ID+`\.`, job.Output, "the directories of steps that are over")
+	left, err := filepath.Glob(c.Path("/var/spool/slurmd/n1/mpi_cray_shasta/*"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
 // requireNoPMIxDirectory requires that Slurm's directory for PMIx clients is gone after the step from the
 // job's /tmp and from the node's, with its files, and without an error in slurmd's log.
 func requireNoPMIxDirectory(t *testing.T, c *harness.Cluster) {
