@@ -3,6 +3,7 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,13 +44,31 @@ func (c *Cluster) startHead() error {
 	return c.startDaemon(Command{Args: []string{"/usr/sbin/slurmctld", "-c", "-f", filepath.Join(c.confDir(), "slurm.conf")}})
 }
 
+// checkSeveralSlurmd fails if this Slurm was built without --enable-multiple-slurmd: it then takes the credentials that two slurmd
+// decode with one munged for replayed ones, and steps fail now and then.
+func checkSeveralSlurmd(config string) error {
+	for line := range strings.Lines(config) {
+		if key, value, _ := strings.Cut(line, "="); strings.TrimSpace(key) == "MULTIPLE_SLURMD" && strings.EqualFold(strings.TrimSpace(value), "yes") {
+			return nil
+		}
+	}
+	return errors.New("cluster: this Slurm was built without --enable-multiple-slurmd (scontrol show config does not say MULTIPLE_SLURMD = Yes), " +
+		"which two slurmd on one machine need; build it with that option, or install Debian's")
+}
+
 func (c *Cluster) startNodes() error {
 	for _, node := range Nodes {
 		if err := c.StartSlurmd(node); err != nil {
 			return err
 		}
 	}
-	if !c.WaitIdle() {
+	idle := c.WaitIdle()
+	if config := c.Root("scontrol", "show", "config"); config.Code == 0 {
+		if err := checkSeveralSlurmd(config.Stdout); err != nil {
+			return err
+		}
+	}
+	if !idle {
 		return fmt.Errorf("cluster: the nodes are not idle after %v:\n%s\n%s", Timeout, c.Root("sinfo", "-N", "-l"), c.logTails())
 	}
 	return nil

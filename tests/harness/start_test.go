@@ -40,3 +40,14 @@ func TestRemoveStale(t *testing.T) {
 	}
 	assert.Equal(t, []string{"named", "test-made", "test-new"}, left)
 }
+
+// TestSlurmOfOneNode: a Slurm that cannot have two nodes on one machine is told before a test fails now and then.
+func TestSlurmOfOneNode(t *testing.T) {
+	const config = "Configuration data as of 2026-11-28T21:00:00\nMpiParams               = (null)\nNEXT_JOB_ID             = 1\n"
+	for _, yes := range []string{"Yes", "yes"} { // 22.05; 24.11
+		assert.NoError(t, checkSeveralSlurmd(config+"MULTIPLE_SLURMD         = "+yes+"\n"))
+	}
+	for _, other := range []string{"", config, config + "MULTIPLE_SLURMD = No\n", "# MULTIPLE_SLURMD\n"} {
+		assert.ErrorContains(t, checkSeveralSlurmd(other), "without --enable-multiple-slurmd")
+	}
+}
