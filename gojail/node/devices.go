@@ -12,6 +12,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/slurm"
 )
 
 // SlurmWords returns words that identify the node's Slurm: an upgrade replaces the files, while a
@@ -62,18 +63,9 @@ func FindDevices(globs []string) []Device {
 	return slices.Compact(list)
 }
 
-// listSlurmDirectories returns where Slurm's client commands may be: below slurm.host first. PATH is not used.
-func listSlurmDirectories(c *config.Config) []string {
-	var dirs []string
-	for _, host := range c.Slurm.Host {
-		dirs = append(dirs, filepath.Join(host, "bin"))
-	}
-	return append(dirs, "/usr/bin", "/usr/local/bin", "/opt/slurm/bin", "/usr/local/slurm/bin")
-}
-
-// FindSlurmCommand returns the path of a command of Slurm, or "".
+// FindSlurmCommand returns the path of a command of Slurm, below slurm.host first, or "".
 func FindSlurmCommand(c *config.Config, name string) string {
-	for _, dir := range listSlurmDirectories(c) {
+	for _, dir := range slurm.ListDirs("bin", c.Slurm.Host) {
 		if path := filepath.Join(dir, name); rootpath.Exists(path) {
 			return path
 		}
@@ -83,7 +75,7 @@ func FindSlurmCommand(c *config.Config, name string) string {
 
 // FindCommands returns the paths of Slurm's client commands, and their directory, the first that has srun.
 func FindCommands(c *config.Config) ([]string, string) {
-	for _, dir := range listSlurmDirectories(c) {
+	for _, dir := range slurm.ListDirs("bin", c.Slurm.Host) {
 		if _, err := os.Stat(filepath.Join(dir, "srun")); err != nil {
 			continue
 		}

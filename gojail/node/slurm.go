@@ -12,6 +12,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/slurm"
 )
 
 // slurmParts are the parts of the node's Slurm that `srun` in a jail needs.
@@ -91,14 +92,10 @@ func FindCommand(c *config.Config) string {
 	return ""
 }
 
-// findStepd returns slurmstepd, if it is in a default directory. Slurm 24.11 and 25.05 started a TaskProlog
+// findStepd returns slurmstepd, below slurm.host first. Slurm 24.11 and 25.05 started a TaskProlog
 // through it, in the jail, by a descriptor: the jail must have its libraries, but not the program.
 func findStepd(c *config.Config) []string {
-	dirs := []string{"/usr/sbin", "/usr/local/sbin", "/opt/slurm/sbin", "/usr/libexec/slurm"}
-	for _, host := range c.Slurm.Host {
-		dirs = append(dirs, filepath.Join(host, "sbin"))
-	}
-	for _, dir := range dirs {
+	for _, dir := range append(slurm.ListDirs("sbin", c.Slurm.Host), "/usr/libexec/slurm") {
 		if path := filepath.Join(dir, "slurmstepd"); rootpath.Exists(path) {
 			return []string{path}
 		}

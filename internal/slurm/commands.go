@@ -39,11 +39,21 @@ type Commands struct {
 	lacksJSON bool   // whether Slurm's plugin for JSON is missing
 }
 
-// dirs are the possible directories of the commands. PATH is not used.
-var dirs = []string{"/usr/bin", "/usr/local/bin", "/opt/slurm/bin", "/usr/local/slurm/bin"}
+// prefixes are where distributions, builds from source and sites install Slurm.
+var prefixes = []string{"/usr", "/usr/local", "/opt/slurm", "/usr/local/slurm"}
+
+// ListDirs returns the possible directories of Slurm's programs, bin or sbin: below the prefixes of a configuration
+// first. PATH is not used.
+func ListDirs(which string, configured []string) (dirs []string) {
+	for _, prefix := range slices.Concat(configured, prefixes) {
+		dirs = append(dirs, filepath.Join(prefix, which))
+	}
+	return dirs
+}
 
 // FindDir returns the directory of Slurm's commands.
 func FindDir() (string, error) {
+	dirs := ListDirs("bin", nil)
 	i := slices.IndexFunc(dirs, func(dir string) bool { _, err := os.Stat(dir + "/scontrol"); return err == nil })
 	if i < 0 {
 		return "", fmt.Errorf("there is no scontrol in %s; install Slurm's client commands, or pass --slurm-bin",

@@ -24,6 +24,14 @@ func writeScontrol(t *testing.T, dir, text string) {
 	require.NoError(t, os.WriteFile(dir+"/scontrol", []byte("#!/bin/sh\n"+text+"\n"), 0o755))
 }
 
+// TestListDirs: the places of Slurm's programs, without PATH.
+func TestListDirs(t *testing.T) {
+	t.Setenv("PATH", "/home/alice/bin")
+	assert.Equal(t, []string{"/usr/bin", "/usr/local/bin", "/opt/slurm/bin", "/usr/local/slurm/bin"}, ListDirs("bin", nil))
+	assert.Equal(t, []string{"/opt/slurm-25.11/sbin", "/usr/sbin", "/usr/local/sbin", "/opt/slurm/sbin", "/usr/local/slurm/sbin"},
+		ListDirs("sbin", []string{"/opt/slurm-25.11"}))
+}
+
 // TestOutputWithoutEnd: what is not parsed any more has a limit, too.
 func TestOutputWithoutEnd(t *testing.T) {
 	c := &Commands{Dir: t.TempDir(), Timeout: time.Minute}
