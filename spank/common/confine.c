@@ -152,7 +152,7 @@ typedef struct __user_cap_data_struct capabilities[_LINUX_CAPABILITY_U32S_3];
 static struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 
 /* Sets what differs from what the process has. Returns 0, or -1 with errno. */
-static int set(const capabilities have, const capabilities left)
+static int set_capabilities(const capabilities have, const capabilities left)
 {
 	return memcmp(have, left, sizeof(capabilities)) == 0 ? 0 : (int)syscall(SYS_capset, &header, left);
 }
@@ -165,7 +165,7 @@ int capabilities_keep(uint64_t those)
 		return -1;
 	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
 		left[i].permitted = left[i].effective = have[i].permitted & (uint32_t)(those >> (32 * i));
-	return set(have, left);
+	return set_capabilities(have, left);
 }
 
 int capabilities_keep_inheritable(uint64_t those)
@@ -177,7 +177,7 @@ int capabilities_keep_inheritable(uint64_t those)
 	memcpy(left, have, sizeof(left));
 	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
 		left[i].inheritable &= (uint32_t)(those >> (32 * i));
-	return set(have, left);
+	return set_capabilities(have, left);
 }
 
 void signals_reset(bool blocked)

@@ -73,10 +73,10 @@ int execution_await(int report, pid_t child, int64_t until, const char *late, st
 static bool is_jobs_terminal(int root, const struct stat *st)
 {
 	scoped_fd terminals = S_ISCHR(st->st_mode) ? open_in_root(root, "/dev/pts", RESOLVE_NO_SYMLINKS) : -1;
-	struct stat there;
+	struct stat jail_stat;
 
-	return terminals >= 0 && is_on(terminals, DEVPTS_SUPER_MAGIC) && fstat(terminals, &there) == 0 &&
-	       st->st_dev == there.st_dev;
+	return terminals >= 0 && is_on(terminals, DEVPTS_SUPER_MAGIC) && fstat(terminals, &jail_stat) == 0 &&
+	       st->st_dev == jail_stat.st_dev;
 }
 
 /*
@@ -98,13 +98,13 @@ static void reopen_file(int root, int fd, const struct stat *st)
 {
 	int flags = fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND | O_NONBLOCK);
 	char link[32], path[PATH_MAX];
-	struct stat there;
+	struct stat jail_stat;
 
 	if ((flags & O_ACCMODE) != O_RDONLY && !(flags & O_APPEND))
 		return;
 	read_path(fd, path, sizeof(path));
 	scoped_fd at = path[0] == '/' ? open_in_root(root, path, RESOLVE_NO_SYMLINKS) : -1;
-	if (at < 0 || fstat(at, &there) < 0 || !is_same_file(&there, st))
+	if (at < 0 || fstat(at, &jail_stat) < 0 || !is_same_file(&jail_stat, st))
 		return;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", at);
 	scoped_fd again = open(link, flags | O_CLOEXEC | O_NOCTTY);

@@ -26,7 +26,7 @@
 #define OWN_KINDS (GOJAIL_REQUEST_PID | GOJAIL_REQUEST_IPC | GOJAIL_REQUEST_UTS)
 
 /* Opens the job's directory, and creates it if it is missing. Returns -1 with a fault. */
-static int make_job_dir(const struct build *build, bool *created)
+static int open_job_dir(const struct build *build, bool *created)
 {
 	const struct node *node = build->node;
 	const char *job = build->spec->job;
@@ -56,7 +56,7 @@ static int lock_job(struct build *build, bool *created)
 	struct stat st;
 
 	for (;;) {
-		build->job = make_job_dir(build, created);
+		build->job = open_job_dir(build, created);
 		if (build->job < 0)
 			return -1;
 		int lock = lock_until(build->job, GOJAIL_LOCK, build->until, "the job's sandbox", build->fault);
@@ -541,7 +541,7 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	if (fault->text[0] && !fault->earlier)
 		return -1;
 	*fault = (struct fault){0}; /* what an earlier job left is removed before the sandbox is built */
-	sandbox->made = true;
+	sandbox->is_new = true;
 	if (!spec->mounts && !spec->net && !spec_is_range(spec))
 		return sandbox_build(sandbox, node, site, jail, spec, NULL, until, fault);
 	if (sandbox_launch("sandbox", getpid(), node, jail->name, spec, until, fault) < 0)

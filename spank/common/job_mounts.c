@@ -194,9 +194,9 @@ int collect_job_mounts(const struct build *build)
 static bool shows_same(int root, const char *path)
 {
 	scoped_fd at = open_in_root(root, path, 0);
-	struct stat wanted, there;
+	struct stat wanted, jail_stat;
 
-	return at >= 0 && lstat(path, &wanted) == 0 && fstat(at, &there) == 0 && is_same_file(&there, &wanted);
+	return at >= 0 && lstat(path, &wanted) == 0 && fstat(at, &jail_stat) == 0 && is_same_file(&jail_stat, &wanted);
 }
 
 bool job_has_script(const struct sandbox *sandbox, const struct sandbox_spec *spec)
@@ -227,8 +227,8 @@ static int attach_in_namespace(int mnt, int root, const char *path, int tree, st
 {
 	const char *name;
 	scoped_fd dir = open_own_parent(root, path, &name);
-	bool made = dir >= 0 && (mkdirat(dir, name, 0755) == 0 || errno == EEXIST);
-	scoped_fd at = made ? openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	bool exists = dir >= 0 && (mkdirat(dir, name, 0755) == 0 || errno == EEXIST);
+	scoped_fd at = exists ? openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 	struct placing placing = {.tree = tree, .at = at, .dir = -1};
 
 	if (at < 0)

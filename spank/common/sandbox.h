@@ -42,7 +42,7 @@ struct sandbox {
 	int root;                     /* of the jail, O_PATH */
 	int net, pid, ipc, uts, user; /* the job's namespaces; -1: the node's */
 	int holder;                   /* pidfd of the process that holds them */
-	bool made;                    /* it was not there before */
+	bool is_new;                  /* it was built for this caller */
 };
 
 #define SANDBOX_NONE                                                                                                   \

@@ -51,7 +51,7 @@ static bool stat_in_root(int root, const char *path, struct stat *st)
 static int count_same_devices(int dir, int other)
 {
 	DIR *list = fdopendir(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	struct stat one, same;
+	struct stat st, other_st;
 	int count = 0;
 
 	for (struct dirent *entry; list && count >= 0 && (entry = readdir(list));) {
@@ -60,9 +60,9 @@ static int count_same_devices(int dir, int other)
 		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
 			continue;
 		count++;
-		if (fstatat(dir, name, &one, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    fstatat(other, name, &same, AT_SYMLINK_NOFOLLOW) < 0 || !one.st_rdev ||
-		    one.st_rdev != same.st_rdev || one.st_mode != same.st_mode)
+		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    fstatat(other, name, &other_st, AT_SYMLINK_NOFOLLOW) < 0 || !st.st_rdev ||
+		    st.st_rdev != other_st.st_rdev || st.st_mode != other_st.st_mode)
 			count = -1;
 	}
 	if (list)
@@ -82,60 +82,60 @@ static bool have_same_devices(int a, int b)
 static int open_devices(const char *path) { return open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); }
 
 /* Reports whether the jail shows a directory's devices by now, or the directory itself. */
-static bool is_shown(int root, const struct shared *one, const struct stat *wanted)
+static bool is_shown(int root, const struct shared *shared, const struct stat *wanted)
 {
-	struct stat there;
+	struct stat jail_stat;
 
-	if (stat_in_root(root, one->path, &there) && is_same_file(&there, wanted))
+	if (stat_in_root(root, shared->path, &jail_stat) && is_same_file(&jail_stat, wanted))
 		return true;
-	if (!one->devices)
+	if (!shared->devices)
 		return false;
-	scoped_fd own = open_devices(one->path);
-	scoped_fd of_jail = open_in_root(root, one->path, RESOLVE_NO_SYMLINKS);
+	scoped_fd own = open_devices(shared->path);
+	scoped_fd of_jail = open_in_root(root, shared->path, RESOLVE_NO_SYMLINKS);
 	return have_same_devices(own, of_jail);
 }
 
 /* Opens a directory that is not yet shown. Reports whether it is to be attached. */
-static bool open_shared(int root, struct shared *one, struct fault *fault)
+static bool open_shared(int root, struct shared *shared, struct fault *fault)
 {
 	struct stat wanted;
-	bool exists = lstat(one->path, &wanted) == 0;
+	bool exists = lstat(shared->path, &wanted) == 0;
 
-	one->tree = -1;
+	shared->tree = -1;
 	if (!exists && errno == ENOENT)
 		return false;
-	one->done = exists && is_shown(root, one, &wanted);
-	if (one->done)
+	shared->done = exists && is_shown(root, shared, &wanted);
+	if (shared->done)
 		return false;
-	one->tree = clone_mount_at(one->path);
-	if (one->tree >= 0 && k_mount_setattr(one->tree, one->attributes) == 0)
+	shared->tree = clone_mount_at(shared->path);
+	if (shared->tree >= 0 && k_mount_setattr(shared->tree, shared->attributes) == 0)
 		return true;
-	fault_set(fault, "cannot show %s in the jail: %s", one->path, strerror(errno));
+	fault_set(fault, "cannot show %s in the jail: %s", shared->path, strerror(errno));
 	return false;
 }
 
 /* Reports whether the current namespace shows the directory there: another step of the job may have been first. */
-static bool is_attached(const struct shared *one, const char *name)
+static bool is_attached(const struct shared *shared, const char *name)
 {
-	struct stat there, wanted;
+	struct stat jail_stat, wanted;
 
-	if (lstat(name, &there) == 0 && fstat(one->tree, &wanted) == 0 && is_same_file(&there, &wanted))
+	if (lstat(name, &jail_stat) == 0 && fstat(shared->tree, &wanted) == 0 && is_same_file(&jail_stat, &wanted))
 		return true;
-	scoped_fd attached = one->devices ? open_devices(name) : -1;
-	return have_same_devices(one->tree, attached);
+	scoped_fd attached = shared->devices ? open_devices(name) : -1;
+	return have_same_devices(shared->tree, attached);
 }
 
 /* Attaches the tree of a directory in the current namespace, unless it is there. Returns 0, or -1 with errno. */
-static int attach_shared(const struct shared *one)
+static int attach_shared(const struct shared *shared)
 {
-	const char *name = enter_parent(one->path);
+	const char *name = enter_parent(shared->path);
 
 	if (!name || (mkdir(name, 0755) < 0 && errno != EEXIST))
 		return -1;
-	if (is_attached(one, name))
+	if (is_attached(shared, name))
 		return 0;
 	umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW); /* an earlier step's, if any */
-	return attach_mount_at(one->tree, one->path);
+	return attach_mount_at(shared->tree, shared->path);
 }
 
 struct showing {
@@ -151,13 +151,14 @@ static int attach_list(void *what)
 
 	umask(0);
 	for (int i = 0; i < showing->count; i++) {
-		struct shared *one = &showing->list[i];
+		struct shared *shared = &showing->list[i];
 
-		if (one->tree < 0)
+		if (shared->tree < 0)
 			continue;
-		one->done = true;
-		if (attach_shared(one) < 0)
-			return fault_set(showing->fault, "cannot show %s in the jail: %s", one->path, strerror(errno));
+		shared->done = true;
+		if (attach_shared(shared) < 0)
+			return fault_set(showing->fault, "cannot show %s in the jail: %s", shared->path,
+					 strerror(errno));
 	}
 	return 0;
 }
@@ -214,14 +215,14 @@ static int make_devices(void *what)
 int share_devices(int mnt, int root, const char *const *paths, int count, struct fault *fault)
 {
 	struct devices devices = {.paths = paths, .count = count, .fault = fault};
-	struct stat *node = devices.nodes, there;
+	struct stat *node = devices.nodes, jail_stat;
 	bool all = true;
 
 	for (int i = 0; i < count; i++, node++) {
 		if (stat(paths[i], node) < 0 || !(S_ISCHR(node->st_mode) || S_ISBLK(node->st_mode)))
 			return fault_set(fault, "device %s of the job does not exist; ask your administrator",
 					 paths[i]);
-		all = all && stat_in_root(root, paths[i], &there) && there.st_rdev == node->st_rdev;
+		all = all && stat_in_root(root, paths[i], &jail_stat) && jail_stat.st_rdev == node->st_rdev;
 	}
 	if (all || visit(mnt, make_devices, &devices) == 0)
 		return 0;

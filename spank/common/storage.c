@@ -34,7 +34,7 @@ static void write_template_note(char *path, size_t size, const struct node *node
 }
 
 /* Reports whether the storage has answered within the last second, by the time of such a file. */
-static bool is_recent(const struct stat *note)
+static bool has_just_answered(const struct stat *note)
 {
 	int64_t age = clock_ms() - ((int64_t)note->st_mtim.tv_sec * 1000 + note->st_mtim.tv_nsec / 1000000);
 
@@ -45,14 +45,14 @@ bool storage_is_recent(int note)
 {
 	struct stat about;
 
-	return fstat(note, &about) == 0 && is_recent(&about);
+	return fstat(note, &about) == 0 && has_just_answered(&about);
 }
 
 /* Reports whether nobody need ask: the storage is local, which is always there, or has answered within the last second.
  */
-static bool is_certain(const struct stat *note)
+static bool needs_no_answer(const struct stat *note)
 {
-	return (note->st_mode & 07777) == GOJAIL_STORAGE_LOCAL || is_recent(note);
+	return (note->st_mode & 07777) == GOJAIL_STORAGE_LOCAL || has_just_answered(note);
 }
 
 /* Reads the note of the jail's template. Returns 0, or -1. */
@@ -68,19 +68,20 @@ static int read_template_note(const struct node *node, const char *jail, struct 
  * without access to the storage. */
 static bool leads_to_template(const struct node *node, const struct jail *jail)
 {
-	char path[NOTE_PATH_MAX], made[IDENTITY_RECORD_MAX];
+	char path[NOTE_PATH_MAX], recorded[IDENTITY_RECORD_MAX];
 
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JAILS "/%s/" GOJAIL_IDENTITY, node->state, jail->name);
-	return read_file(AT_FDCWD, path, made, sizeof(made)) > 0 && identity_is_recorded(jail->source, made);
+	return read_file(AT_FDCWD, path, recorded, sizeof(recorded)) > 0 &&
+	       identity_is_recorded(jail->source, recorded);
 }
 
 /* Reports whether the template of the jail can be used without asking anybody. */
-static bool is_usable(const struct node *node, const struct jail *jail)
+static bool is_template_usable(const struct node *node, const struct jail *jail)
 {
 	struct stat note;
 
 	return read_template_note(node, jail->name, &note) == 0 &&
-	       (is_recent(&note) || (is_certain(&note) && leads_to_template(node, jail)));
+	       (has_just_answered(&note) || (needs_no_answer(&note) && leads_to_template(node, jail)));
 }
 
 /* Returns the zygote's deadline for a reply in milliseconds: shortly before the caller's, so that its reply with the
@@ -159,14 +160,14 @@ int storage_prepare_template(const struct node *node, const struct jail *jail, b
 	struct record zygote;
 	bool found;
 
-	if (!anew && is_usable(node, jail))
+	if (!anew && is_template_usable(node, jail))
 		return 0;
 	/* Whether the zygote is alive is found out by the request to it. */
 	found = zygote_read(node, jail->name, &zygote) == 0 && strcmp(zygote.key, jail->key) == 0;
 	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
 		if ((!found || attempt) && zygote_find_or_start(node, jail, until, &zygote, fault) < 0)
 			return -1;
-		if ((!found || attempt) && !anew && is_usable(node, jail))
+		if ((!found || attempt) && !anew && is_template_usable(node, jail))
 			return 0; /* it has just been made */
 		switch (query_zygote(node, jail->name, anew, &reply, until, fault)) {
 		case GOJAIL_STORAGE_OK:
@@ -209,7 +210,7 @@ int storage_await(const struct node *node, const struct jail *jail, int64_t unti
 	struct fault other = {0};
 	struct stat note;
 
-	if (read_template_note(node, jail->name, &note) == 0 && is_certain(&note))
+	if (read_template_note(node, jail->name, &note) == 0 && needs_no_answer(&note))
 		return 0;
 	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
 		int verdict = query_zygote(node, jail->name, false, &reply, until, fault);
@@ -264,7 +265,7 @@ int storage_await_job(const struct node *node, const struct jail *jail, const ch
 
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/%s" GOJAIL_STORAGE_SUFFIX, node->state, job, name);
 	has_note = stat(path, &own) == 0;
-	if (has_note && is_certain(&own))
+	if (has_note && needs_no_answer(&own))
 		return 0;
 	if (has_note && read_template_note(node, jail->name, &current) == 0 && is_same_file(&own, &current))
 		verdict = query_zygote(node, jail->name, false, &reply, until, fault);

@@ -43,7 +43,7 @@ static int run_errand(void *argument)
  * last byte of the flags is 0), so that no wait of Slurm's sees it. It keeps all signals blocked: their handlers are
  * for the caller, whose memory it has.
  */
-static int send(struct errand *errand)
+static int run_in_child(struct errand *errand)
 {
 	char stack[STACK_SIZE] __attribute__((aligned(16)));
 	sigset_t all, before;
@@ -68,7 +68,7 @@ int visit(int mnt, int (*work)(void *), void *what)
 	struct errand errand = {.mnt = mnt, .work = work, .what = what};
 
 	if (mnt >= 0)
-		return send(&errand);
+		return run_in_child(&errand);
 	errno = EBADF;
 	return -1;
 }
@@ -77,7 +77,7 @@ int visit_as_user(uid_t user, int (*work)(void *), void *what)
 {
 	struct errand errand = {.mnt = -1, .user = user, .work = work, .what = what};
 
-	return send(&errand);
+	return run_in_child(&errand);
 }
 
 static int clone_here(void *path) { return path ? clone_mount_at(path) : clone_root(); }

@@ -72,15 +72,15 @@ static void note_place(int at)
  * fault. */
 static int mount_at(int at, const struct gojail_mount *mount, const char *path, struct fault *fault)
 {
-	int made = at < 0 ? -1 : k_new_mount(mount->type, mount->options, mount->attributes);
+	int new_mount = at < 0 ? -1 : k_new_mount(mount->type, mount->options, mount->attributes);
 
-	if (made < 0 || k_move_mount(made, at) < 0) {
+	if (new_mount < 0 || k_move_mount(new_mount, at) < 0) {
 		fault_set(fault, "cannot mount a private %s in the jail: %s%s", path, strerror(errno),
 			  errno == ENOENT ? "; create it with: gojail init" : "");
-		close_fd(&made);
+		close_fd(&new_mount);
 	}
 	close_fd(&at);
-	return made;
+	return new_mount;
 }
 
 /* Attaches a new file system to a directory of the jail, wherever symbolic links of the jail lead. Returns as mount_at.
@@ -110,14 +110,17 @@ static int make_lone_target(const struct gojail_request *request, const char *de
 	if (!mount || !slash || slash == parent)
 		return fault_set(fault, "%s is not a directory for batch scripts", destination);
 	*slash++ = '\0';
-	scoped_fd made = mount_in_root(mount, parent, fault);
-	if (made < 0)
+	scoped_fd new_mount = mount_in_root(mount, parent, fault);
+	if (new_mount < 0)
 		return -1;
-	if (access(GOJAIL_SLURM_CACHE, F_OK) == 0 && symlinkat(GOJAIL_SLURM_CACHE, made, GOJAIL_SLURM_CACHE_LINK) < 0)
+	if (access(GOJAIL_SLURM_CACHE, F_OK) == 0 &&
+	    symlinkat(GOJAIL_SLURM_CACHE, new_mount, GOJAIL_SLURM_CACHE_LINK) < 0)
 		return fault_set(fault, "cannot create %s/" GOJAIL_SLURM_CACHE_LINK " in the jail: %s", parent,
 				 strerror(errno));
 	/* In what was mounted, wherever the jail's symlinks lead by now. */
-	at = mkdirat(made, slash, 0755) < 0 ? -1 : openat(made, slash, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	at = mkdirat(new_mount, slash, 0755) < 0 ?
+		     -1 :
+		     openat(new_mount, slash, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return at < 0 ? fault_set(fault, "cannot create %s in the jail: %s", destination, strerror(errno)) : at;
 }
 
@@ -214,8 +217,8 @@ static int mount_run(const struct gojail_request *request, const struct gojail_t
 		return -1;
 	if (uid != 0)
 		return 0; /* root of a range has the jail's own accounts */
-	scoped_fd made = open_template_mount("/run", fault);
-	return made < 0 ? -1 : mount_accounts(made, request, fault);
+	scoped_fd new_mount = open_template_mount("/run", fault);
+	return new_mount < 0 ? -1 : mount_accounts(new_mount, request, fault);
 }
 
 /* The mount of the template that was opened last: file systems in one follow one another. */
@@ -241,11 +244,11 @@ static int mount_in_template(const struct gojail_mount *mount, struct opened *in
 	name++;
 	if (mount->how & GOJAIL_MOUNT_MKDIR)
 		mkdirat(in->fd, name, 0755);
-	scoped_fd made = mount_at(openat(in->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), mount,
-				  mount->destination, fault);
-	if (made < 0)
+	scoped_fd new_mount = mount_at(openat(in->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), mount,
+				       mount->destination, fault);
+	if (new_mount < 0)
 		return -1;
-	return is_own_path(mount->destination) ? remember_own(made, mount->destination, fault) : 0;
+	return is_own_path(mount->destination) ? remember_own(new_mount, mount->destination, fault) : 0;
 }
 
 /* Mounts in their order what any sandbox of the jail has of its own, whatever the job is. Returns 0, or -1 with a
@@ -286,8 +289,8 @@ static int mount_of_job(const struct gojail_request *request, bool begun, struct
 
 		if (!(mount->how & GOJAIL_MOUNT_JOB) || (find_replaceable(mount->destination) != NULL) != begun)
 			continue;
-		scoped_fd made = mount_in_root(mount, mount->destination, fault);
-		if (made < 0 || remember_own(made, mount->destination, fault) < 0)
+		scoped_fd new_mount = mount_in_root(mount, mount->destination, fault);
+		if (new_mount < 0 || remember_own(new_mount, mount->destination, fault) < 0)
 			return -1;
 	}
 	return 0;

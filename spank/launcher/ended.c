@@ -89,9 +89,9 @@ static int add_processes(gpu_handle gpu, int64_t begun, int64_t ended, struct gp
 	if (nvml.mode(gpu, &mode) != NVML_SUCCESS || mode != ENABLED || nvml.pids(gpu, &count, pids) != NVML_SUCCESS)
 		return -1;
 	for (unsigned i = 0; i < count && i < PIDS_MAX; i++) {
-		struct accounting_stats one = {0};
-		int result = nvml.stats(gpu, pids[i], &one);
-		int64_t start = (int64_t)(one.start / 1000000);
+		struct accounting_stats stats = {0};
+		int result = nvml.stats(gpu, pids[i], &stats);
+		int64_t start = (int64_t)(stats.start / 1000000);
 
 		if (result == NVML_ERROR_NOT_FOUND) /* it gave way to a newer process */
 			continue;
@@ -99,11 +99,11 @@ static int add_processes(gpu_handle gpu, int64_t begun, int64_t ended, struct gp
 			return -1;
 		if (start < begun || start > ended)
 			continue; /* another job's */
-		if (one.utilization == UNKNOWN_PERCENT)
+		if (stats.utilization == UNKNOWN_PERCENT)
 			return -1;
-		use->busy_ms += one.time * one.utilization / 100;
-		if (one.memory_peak != UNKNOWN_BYTES && one.memory_peak > use->memory_peak)
-			use->memory_peak = one.memory_peak;
+		use->busy_ms += stats.time * stats.utilization / 100;
+		if (stats.memory_peak != UNKNOWN_BYTES && stats.memory_peak > use->memory_peak)
+			use->memory_peak = stats.memory_peak;
 	}
 	return 0;
 }

@@ -203,7 +203,7 @@ __attribute__((noreturn)) static void hold_sandbox(int talk, const struct gojail
 						   struct kept *kept, struct fault *fault)
 {
 	int user = -1, record;
-	char one;
+	char byte;
 
 	if (fault->text[0] || finish_assembly(request, trees, fault) < 0 ||
 	    ((request->flags & GOJAIL_REQUEST_ROOT) && (user = find_userns(request, trees, fault)) < 0)) {
@@ -217,7 +217,7 @@ __attribute__((noreturn)) static void hold_sandbox(int talk, const struct gojail
 		move_up(finish_job_stage(ZYGOTE_PROC_FD, kept->fds[GOJAIL_STAGE_FD], trees, request->ntrees, fault));
 	number_kept(kept, user, fault);
 	send_reply(talk, self, fault);
-	if (fault->text[0] || scm_receive(talk, &one, &record) != 1 ||
+	if (fault->text[0] || scm_receive(talk, &byte, &record) != 1 ||
 	    dup3(move_up(record), GOJAIL_RECORD_FD, O_CLOEXEC) < 0)
 		_exit(1);
 	/* Root in a jail sees the numbers in /proc/PID/fd; to open them takes ptrace's rights over us (proc_pid_fd(5)).
@@ -310,16 +310,16 @@ static bool has_root(const struct kept *kept)
 
 void run_spare(int zygote, const struct gojail_request *pattern)
 {
-	struct gojail_request made = *pattern, request = {0};
+	struct gojail_request begun = *pattern, request = {0};
 	struct kept kept = KEPT_NONE;
 	struct fault fault = {0};
 	struct record self;
 	int talk;
 
-	made.ntrees = 0;
+	begun.ntrees = 0;
 	prctl(PR_SET_NAME, "gojail-spare");
 	setsid();
-	if (enter_pid_namespace(&made, trees, &fault) < 0 || begin_assembly(&made, trees, &fault) < 0)
+	if (enter_pid_namespace(&begun, trees, &fault) < 0 || begin_assembly(&begun, trees, &fault) < 0)
 		_exit(1);
 	open_kept(&kept);
 	note_begun(kept.fds[GOJAIL_ROOT_FD], &fault);
@@ -336,7 +336,7 @@ void run_spare(int zygote, const struct gojail_request *pattern)
 		report_to_zygote(zygote, SPARE_BUSY, -1);
 		if (!peek_request(zygote, talk, &request) || !is_common_request(&request, trees))
 			continue;
-		if (is_same_kind(&made, &request))
+		if (is_same_kind(&begun, &request))
 			break;
 		report_to_zygote(zygote, SPARE_GIVES, talk);
 		_exit(0); /* the next spare is like this one */

@@ -113,7 +113,7 @@ static void clone_trees(const struct gojail_tree *trees, uint32_t count, struct 
 static int attach_copies(int proc, int stage, bool anew, struct copies *copies, struct fault *fault)
 {
 	scoped_fd jail = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
-	int made = -1, missing = 0;
+	int result = -1, missing = 0;
 
 	if (!fault->text[0] && !copies->failed && jail >= 0 && setns(stage, CLONE_NEWNS) == 0 &&
 	    (!anew || unshare(CLONE_NEWNS) == 0)) {
@@ -121,9 +121,9 @@ static int attach_copies(int proc, int stage, bool anew, struct copies *copies, 
 		for (int i = 0; i < copies->count; i++)
 			missing += attach_mount_at(copies->trees[i], copies->paths[i]) < 0 && i < copies->required;
 		if (!missing)
-			made = anew ? openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC) : stage;
+			result = anew ? openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC) : stage;
 	}
-	if (made < 0)
+	if (result < 0)
 		fault_set(fault, "cannot create the stage of the job: %s", strerror(errno));
 	for (int i = 0; i < copies->count; i++)
 		close_fd(&copies->trees[i]);
@@ -131,7 +131,7 @@ static int attach_copies(int proc, int stage, bool anew, struct copies *copies, 
 		fault_set(fault, "cannot return from the stage: %s", strerror(errno));
 		return -1;
 	}
-	return made;
+	return result;
 }
 
 int begin_job_stage(int proc, struct fault *fault)

@@ -132,7 +132,7 @@ static int64_t find_last_begin(int dir)
 }
 
 /* Ends the sandbox when no session has been in it for that long, and returns. */
-static void watch(const struct node *node, const struct site *site, const char *name, int dir)
+static void watch_sandbox(const struct node *node, const struct site *site, const char *name, int dir)
 {
 	while (!is_removed(dir)) {
 		struct fault fault = {0};
@@ -173,6 +173,6 @@ int login_watch(const struct node *node, const struct site *site, const char *na
 	prctl(PR_SET_NAME, PROCESS_NAME);
 	scoped_fd lock = lock_until(dir, GOJAIL_WATCHER, clock_ms() + LOCK_MS, "the watcher", &other);
 	if (lock >= 0)
-		watch(node, site, name, dir);
+		watch_sandbox(node, site, name, dir);
 	_exit(0);
 }

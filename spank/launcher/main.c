@@ -20,10 +20,10 @@
 #include <syslog.h>
 #include <unistd.h>
 
-static void say(const char *format, const char *text) { dprintf(GOJAIL_REPLY_FD, format, text); }
+static void write_reply(const char *format, const char *text) { dprintf(GOJAIL_REPLY_FD, format, text); }
 
 /* Finds the directory of the launcher, which is that of the library. Returns 0, or -1 with errno. */
-static int locate(struct node *node)
+static int find_libdir(struct node *node)
 {
 	ssize_t length = readlink("/proc/self/exe", node->libdir, sizeof(node->libdir) - 1);
 	char *slash;
@@ -48,11 +48,11 @@ static int prepare_enter(char **argv, const struct node *node, struct fault *fau
 }
 
 /* Prepares this process for its verb, and reads what is said about the node. */
-static int prepare(char **argv, struct node *node, struct fault *fault)
+static int prepare_process(char **argv, struct node *node, struct fault *fault)
 {
 	bool enter = verb_is_enter(argv[1]);
 
-	if (locate(node) < 0)
+	if (find_libdir(node) < 0)
 		return fault_set(fault, "cannot determine the path of gojail-launcher: %s", strerror(errno));
 	/* The command of enter is its starter's own, and has that one's limits, cgroup and priority. */
 	if ((enter ? prepare_enter(argv, node, fault) : inherited_reset(fault)) < 0)
@@ -85,21 +85,21 @@ int main(int argc, char **argv)
 	}
 	if (fcntl(GOJAIL_REPLY_FD, F_GETFD) < 0)
 		dup2(STDERR_FILENO, GOJAIL_REPLY_FD); /* started by hand */
-	if (prepare(argv, &node, &fault) < 0) {
-		say("error %s\n", fault.text);
+	if (prepare_process(argv, &node, &fault) < 0) {
+		write_reply("error %s\n", fault.text);
 		return 1;
 	}
 	deadline = atoi(library_word("deadline"));
 	until = clock_ms() + (deadline > 0 ? deadline : GOJAIL_DEFAULT_DEADLINE_MS);
 	if (verb_run(argv[1], &node, until, &fault) < 0) {
-		say("%s", fault.silent ? "silent\n" : "");
-		say("error %s\n", fault.text);
+		write_reply("%s", fault.silent ? "silent\n" : "");
+		write_reply("error %s\n", fault.text);
 		if (verb_is_detached(argv[1]))
 			syslog(LOG_ERR, "gojail: %s", fault.text);
 		return 1;
 	}
 	if (*verb_note(argv[1]))
-		say("note %s\n", verb_note(argv[1]));
-	say("ok\n", "");
+		write_reply("note %s\n", verb_note(argv[1]));
+	write_reply("ok\n", "");
 	return 0;
 }

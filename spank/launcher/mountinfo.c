@@ -67,7 +67,7 @@ void mountinfo_unescape(char *text)
 	*to = '\0';
 }
 
-int mountinfo_parse(char *line, struct mount_line *one)
+int mountinfo_parse(char *line, struct mount_line *mount)
 {
 	char *rest = strstr(line, " - "), *next = NULL, *device;
 
@@ -77,18 +77,18 @@ int mountinfo_parse(char *line, struct mount_line *one)
 	strtok_r(line, " ", &next); /* mount ID */
 	strtok_r(NULL, " ", &next); /* parent ID */
 	device = strtok_r(NULL, " ", &next);
-	one->root = strtok_r(NULL, " ", &next);
-	one->path = strtok_r(NULL, " ", &next);
-	one->type = strtok_r(rest + 3, " ", &next);
-	one->source = strtok_r(NULL, " \n", &next);
-	one->options = one->source ? strtok_r(NULL, " \n", &next) : NULL;
-	if (!one->options)
-		one->options = "";
-	if (!one->path || !one->source || sscanf(device, "%u:%u", &one->major, &one->minor) != 2)
+	mount->root = strtok_r(NULL, " ", &next);
+	mount->path = strtok_r(NULL, " ", &next);
+	mount->type = strtok_r(rest + 3, " ", &next);
+	mount->source = strtok_r(NULL, " \n", &next);
+	mount->options = mount->source ? strtok_r(NULL, " \n", &next) : NULL;
+	if (!mount->options)
+		mount->options = "";
+	if (!mount->path || !mount->source || sscanf(device, "%u:%u", &mount->major, &mount->minor) != 2)
 		return -1;
-	mountinfo_unescape(one->root);
-	mountinfo_unescape(one->path);
-	mountinfo_unescape(one->source);
+	mountinfo_unescape(mount->root);
+	mountinfo_unescape(mount->path);
+	mountinfo_unescape(mount->source);
 	return 0;
 }
 
@@ -108,9 +108,9 @@ bool mountinfo_is_local(const char *type)
 	return false;
 }
 
-bool mountinfo_is_of_user(const struct mount_line *one)
+bool mountinfo_is_of_user(const struct mount_line *mount)
 {
-	const char *id = strncmp(one->type, "fuse", 4) == 0 ? strstr(one->options, "user_id=") : NULL;
+	const char *id = strncmp(mount->type, "fuse", 4) == 0 ? strstr(mount->options, "user_id=") : NULL;
 
 	return id && strtoul(id + strlen("user_id="), NULL, 10) != 0;
 }
@@ -133,16 +133,16 @@ void mountinfo_describe(char *table, const char *path, char *text, size_t size)
 
 	*text = '\0';
 	while (file && getline(&line, &room, file) > 0) {
-		struct mount_line one;
+		struct mount_line mount;
 
-		if (mountinfo_parse(line, &one) < 0 || !is_below(path, one.path) || strlen(one.path) < longest)
+		if (mountinfo_parse(line, &mount) < 0 || !is_below(path, mount.path) || strlen(mount.path) < longest)
 			continue;
-		longest = strlen(one.path);
-		if (mountinfo_is_local(one.type) &&
-		    strcmp(one.type, "autofs")) /* which waits for automount(8), and that for a server */
+		longest = strlen(mount.path);
+		if (mountinfo_is_local(mount.type) &&
+		    strcmp(mount.type, "autofs")) /* which waits for automount(8), and that for a server */
 			*text = '\0';
 		else
-			snprintf(text, size, "%s (%s) at %s", one.source, one.type, one.path);
+			snprintf(text, size, "%s (%s) at %s", mount.source, mount.type, mount.path);
 	}
 	free(line);
 	if (file)

@@ -27,7 +27,7 @@ char *mountinfo_read(int fd);
 char *mountinfo_read_own(int proc);
 
 /* Parses a line and decodes its strings. Returns 0, or -1 if it is not a line of mountinfo. */
-int mountinfo_parse(char *line, struct mount_line *one);
+int mountinfo_parse(char *line, struct mount_line *mount);
 
 /* Decodes a string of mountinfo, in which the kernel writes blanks, tabs, newlines and backslashes as \\ and three
  * octal digits. */
@@ -38,7 +38,7 @@ bool mountinfo_is_local(const char *type);
 
 /* Reports whether a user other than root serves a mount: one of FUSE, with the uid that the kernel verified
  * (mount.fuse3(8)). */
-bool mountinfo_is_of_user(const struct mount_line *one);
+bool mountinfo_is_of_user(const struct mount_line *mount);
 
 /*
  * Writes "SOURCE (TYPE) at PATH" of the mount that a path lies on by the text of a mountinfo, which may be NULL, by

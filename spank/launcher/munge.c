@@ -35,7 +35,7 @@ void munge_refresh(const struct sandbox *sandbox, const struct node *node, const
 }
 
 /* Says why a sandbox keeps the socket that it has. */
-static void report(const char *job, const char *name, const char *why)
+static void log_failure(const char *job, const char *name, const char *why)
 {
 	syslog(LOG_WARNING, "gojail: job %s: %s does not get munge's new socket: %s", job, name, why);
 }
@@ -69,7 +69,7 @@ static void refresh_recorded(const struct node *node, const struct site *site, c
 	    storage_await_job(node, &jail, job, name, clock_ms() + site->deadline_ms, &fault) == 0)
 		munge_refresh(&sandbox, node, &jail, job, clock_ms() + site->deadline_ms);
 	else if (fault.text[0])
-		report(job, name, fault.text);
+		log_failure(job, name, fault.text);
 	sandbox_close(&sandbox);
 }
 
@@ -84,7 +84,7 @@ static void refresh_in_child(const struct node *node, const struct site *site, c
 	switch (child_fork(&child, &socket)) {
 	case -1:
 		fault_set(&fault, "cannot fork: %s", strerror(errno));
-		report(job, name, fault.text);
+		log_failure(job, name, fault.text);
 		return;
 	case 0:
 		refresh_recorded(node, site, job, dir, name);
@@ -92,7 +92,7 @@ static void refresh_in_child(const struct node *node, const struct site *site, c
 	}
 	/* It has one deadline for the storage, one for the lock, and one for the rest. */
 	if (!clock_await(socket, clock_ms() + 3 * (int64_t)site->deadline_ms))
-		report(job, name, "its storage hangs");
+		log_failure(job, name, "its storage hangs");
 	child_end(&child, &socket);
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		; /* process 1 of a container may reap none */

@@ -67,48 +67,48 @@ bool remote_was_stale(int number)
 
 /* Reports whether a mount is in the list, by file system and directory: one directory can be stale while others of its
  * file system are not. */
-static bool is_in_list(const struct mount_line *one)
+static bool is_in_list(const struct mount_line *mount)
 {
 	for (int i = 0; i < count; i++)
-		if (remotes[i].major == one->major && remotes[i].minor == one->minor &&
-		    strcmp(remotes[i].root, one->root) == 0)
+		if (remotes[i].major == mount->major && remotes[i].minor == mount->minor &&
+		    strcmp(remotes[i].root, mount->root) == 0)
 			return true;
 	return false;
 }
 
 /* Adds a mount if it is remote and not in the list. Returns 0, or -1 with errno. */
-static int add_mount(const struct mount_line *one, const char *source)
+static int add_remote(const struct mount_line *mount, const char *source)
 {
 	struct remote *remote = &remotes[count];
 
-	if (count == REMOTE_MAX || mountinfo_is_local(one->type) || is_in_list(one) ||
-	    (mountinfo_is_of_user(one) && strcmp(one->path, "/")))
+	if (count == REMOTE_MAX || mountinfo_is_local(mount->type) || is_in_list(mount) ||
+	    (mountinfo_is_of_user(mount) && strcmp(mount->path, "/")))
 		return 0;
-	*remote = (struct remote){.major = one->major,
-				  .minor = one->minor,
-				  .root = strdup(one->root),
-				  .path = strdup(one->path),
+	*remote = (struct remote){.major = mount->major,
+				  .minor = mount->minor,
+				  .root = strdup(mount->root),
+				  .path = strdup(mount->path),
 				  .fd = -1};
 	if (!remote->root || !remote->path ||
-	    asprintf(&remote->place, "%s (%s) at %s", one->source, one->type,
-		     strcmp(one->path, "/") || !*source ? one->path : source) < 0)
+	    asprintf(&remote->place, "%s (%s) at %s", mount->source, mount->type,
+		     strcmp(mount->path, "/") || !*source ? mount->path : source) < 0)
 		return -1;
 	count++;
 	return 0;
 }
 
 /* Adds the remote mounts of mountinfo. Returns 0, or -1 with errno. */
-static int read_mounts(int proc, const char *source)
+static int find_remotes(int proc, const char *source)
 {
 	FILE *file = mountinfo_open(proc);
 	int result = file ? 0 : -1;
-	struct mount_line one;
+	struct mount_line mount;
 	char *line = NULL;
 	size_t size = 0;
 
 	while (result == 0 && getline(&line, &size, file) > 0)
-		if (mountinfo_parse(line, &one) == 0)
-			result = add_mount(&one, source);
+		if (mountinfo_parse(line, &mount) == 0)
+			result = add_remote(&mount, source);
 	free(line);
 	if (file)
 		fclose(file);
@@ -165,7 +165,7 @@ int remote_collect(int proc, const struct origin *origin, int64_t until, struct 
 	int first = count, result, socket;
 	struct child child;
 
-	if (read_mounts(proc, origin->source) < 0)
+	if (find_remotes(proc, origin->source) < 0)
 		return fault_set(fault, "cannot read the mounts of the jail: %s", strerror(errno));
 	if (first == count)
 		return 0;

@@ -59,7 +59,7 @@ static int find_saved(const char *path)
 	return -1;
 }
 
-static int add_mount(struct table *table, const struct mount *one)
+static int add_to_table(struct table *table, const struct mount *mount)
 {
 	if (table->count == table->room) {
 		int room = table->room ? 2 * table->room : 256;
@@ -70,7 +70,7 @@ static int add_mount(struct table *table, const struct mount *one)
 		table->list = list;
 		table->room = room;
 	}
-	table->list[table->count++] = *one;
+	table->list[table->count++] = *mount;
 	return 0;
 }
 
@@ -82,30 +82,30 @@ static int read_table(FILE *file, struct table *table, struct fault *fault)
 	int result = 0;
 
 	while (result == 0 && getline(&line, &size, file) > 0) {
-		struct mount one = {0};
+		struct mount mount = {0};
 
-		if (sscanf(line, "%d %d %*s %*s %ms", &one.id, &one.parent, &one.path) != 3 ||
-		    add_mount(table, &one) < 0) {
-			free(one.path);
+		if (sscanf(line, "%d %d %*s %*s %ms", &mount.id, &mount.parent, &mount.path) != 3 ||
+		    add_to_table(table, &mount) < 0) {
+			free(mount.path);
 			result = fault_set(fault, "cannot read the jail's mounts from /proc/self/mountinfo: %s",
 					   strerror(errno));
 			break;
 		}
-		mountinfo_unescape(one.path);
-		if (strcmp(one.path, "/") == 0)
-			table->root_id = one.id;
+		mountinfo_unescape(mount.path);
+		if (strcmp(mount.path, "/") == 0)
+			table->root_id = mount.id;
 	}
 	free(line);
 	return result;
 }
 
 /* Returns the parent mount of a mount, or NULL. Children of one parent are adjacent: the last result is tried first. */
-static const struct mount *find_parent(const struct table *table, const struct mount *one, int *last)
+static const struct mount *find_parent(const struct table *table, const struct mount *mount, int *last)
 {
 	for (int tried = 0; tried <= table->count; tried++) {
 		int i = tried == 0 ? *last : tried - 1;
 
-		if (table->list[i].id == one->parent) {
+		if (table->list[i].id == mount->parent) {
 			*last = i;
 			return &table->list[i];
 		}
@@ -118,36 +118,36 @@ static const struct mount *find_parent(const struct table *table, const struct m
  * owner of the jail's root can rename a directory with a mount in it, and the table is then from before and after.
  * Returns 0, or -1.
  */
-static int save_mount(const struct table *table, struct mount *one, int *last, struct fault *fault)
+static int save_mount(const struct table *table, struct mount *mount, int *last, struct fault *fault)
 {
-	const struct mount *parent = find_parent(table, one, last);
+	const struct mount *parent = find_parent(table, mount, last);
 	size_t length;
 
-	if (strcmp(one->path, "/") == 0)
+	if (strcmp(mount->path, "/") == 0)
 		return 0;
 	if (!parent)
 		return -1;
-	one->in = one->parent == table->root_id ? "" : NULL;
+	mount->in = mount->parent == table->root_id ? "" : NULL;
 	for (size_t i = 0; i < REPLACEABLE; i++)
-		if (one->parent != table->root_id && strcmp(parent->path, replaceable[i].path) == 0)
-			one->in = replaceable[i].path;
-	if (!one->in || strcmp(one->path, one->in) == 0) /* mounted over one of these: both are replaced as one */
+		if (mount->parent != table->root_id && strcmp(parent->path, replaceable[i].path) == 0)
+			mount->in = replaceable[i].path;
+	if (!mount->in || strcmp(mount->path, mount->in) == 0) /* mounted over one of these: both are replaced as one */
 		return 0;
-	length = strlen(one->in);
-	if (strncmp(one->path, one->in, length) != 0 || one->path[length] != '/')
+	length = strlen(mount->in);
+	if (strncmp(mount->path, mount->in, length) != 0 || mount->path[length] != '/')
 		return -1;
-	if (find_saved(one->path) >= 0)
+	if (find_saved(mount->path) >= 0)
 		return 0;
 	if (nsaved == SAVED_MAX)
 		return fault_set(fault,
 				 "cannot keep %s in the jail: more than %d mounts lie directly below its root, /run, "
 				 "/dev, /proc or /sys; "
 				 "mount fewer there",
-				 one->path, SAVED_MAX);
-	saved[nsaved] = *one;
-	saved[nsaved].path = strdup(one->path); /* parents are looked up in the table, which is freed */
+				 mount->path, SAVED_MAX);
+	saved[nsaved] = *mount;
+	saved[nsaved].path = strdup(mount->path); /* parents are looked up in the table, which is freed */
 	return saved[nsaved++].path ? 0 :
-				      fault_set(fault, "cannot keep %s in the jail: %s", one->path, strerror(errno));
+				      fault_set(fault, "cannot keep %s in the jail: %s", mount->path, strerror(errno));
 }
 
 int find_template_mounts(int proc, struct fault *fault)
@@ -276,8 +276,8 @@ static int copy_entry(int from, int to, const char *path, struct fault *fault)
 		if ((st.st_mode & S_IWOTH) && st.st_nlink == 2)
 			return 0; /* it has no directories, and what else could it have */
 		scoped_fd below = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		scoped_fd made = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		return copy_directory(below, made, path, fault);
+		scoped_fd created = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		return copy_directory(below, created, path, fault);
 	}
 	if (mknodat(to, name, find_saved(path) >= 0 ? S_IFREG : st.st_mode, st.st_rdev) < 0 ||
 	    fchownat(to, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
@@ -362,20 +362,20 @@ int remount_over(const struct gojail_mount *new, struct fault *fault)
 	const char *path = new->destination;
 	int trees[SAVED_MAX], result;
 	scoped_fd old = open_template_mount(path, fault);
-	scoped_fd made = old < 0 ? -1 : k_new_mount(new->type, new->options, new->attributes);
+	scoped_fd created = old < 0 ? -1 : k_new_mount(new->type, new->options, new->attributes);
 
 	if (old < 0)
 		return -1;
 	result = open_saved(old, path, false, trees, fault);
-	if (result == 0 && (made < 0 || k_move_mount(made, old) < 0))
+	if (result == 0 && (created < 0 || k_move_mount(created, old) < 0))
 		result = fault_set(fault, "cannot mount the job's own %s: %s", path, strerror(errno));
 	if (result == 0 && (strcmp(path, "/dev") == 0 || strcmp(path, "/run") == 0)) {
 		scoped_fd from = openat(old, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		scoped_fd to = openat(made, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		scoped_fd to = openat(created, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 		result = copy_directory(from, to, path, fault);
 	}
-	return attach_saved(result, made, path, trees, fault);
+	return attach_saved(result, created, path, trees, fault);
 }
 
 int remount_root(int root, bool own, struct fault *fault)

@@ -24,10 +24,10 @@
 
 /* Reports whether the uppermost mount at a path is a socket. Only that of a file of local storage can be one, and no
  * other is opened: it may hang. */
-static bool is_socket(int root, const struct mount_line *one)
+static bool is_socket(int root, const struct mount_line *mount)
 {
-	scoped_fd at = strcmp(one->root, "/") && mountinfo_is_local(one->type) ?
-			       open_in_root(root, one->path, RESOLVE_NO_SYMLINKS) :
+	scoped_fd at = strcmp(mount->root, "/") && mountinfo_is_local(mount->type) ?
+			       open_in_root(root, mount->path, RESOLVE_NO_SYMLINKS) :
 			       -1;
 	struct stat st;
 
@@ -51,13 +51,13 @@ static int find_sockets(int proc, bool removed)
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	FILE *file = root < 0 ? NULL : mountinfo_open(proc);
 	int found = file ? 0 : -1;
-	struct mount_line one;
+	struct mount_line mount;
 	char *line = NULL;
 	size_t size = 0;
 
 	while (found >= 0 && getline(&line, &size, file) > 0)
-		if (mountinfo_parse(line, &one) == 0 && is_socket(root, &one))
-			found = removed && remove_mount(root, one.path) < 0 ? -1 : found + 1;
+		if (mountinfo_parse(line, &mount) == 0 && is_socket(root, &mount))
+			found = removed && remove_mount(root, mount.path) < 0 ? -1 : found + 1;
 	free(line);
 	if (file)
 		fclose(file);

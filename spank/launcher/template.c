@@ -161,12 +161,12 @@ static int open_null(struct fault *fault)
 static bool is_made(int dir, struct record *zygote)
 {
 	const char *unwanted = library_word("replace");
-	char it[64];
+	char zygote_id[64];
 
 	if (record_find(dir, GOJAIL_ZYGOTE, zygote) < 0 || strcmp(zygote->key, library_word("key")) != 0)
 		return false;
-	snprintf(it, sizeof(it), "%d:%" PRIu64, (int)zygote->pid, zygote->start);
-	return strcmp(it, unwanted) != 0;
+	snprintf(zygote_id, sizeof(zygote_id), "%d:%" PRIu64, (int)zygote->pid, zygote->start);
+	return strcmp(zygote_id, unwanted) != 0;
 }
 
 static void write_temporary(char *temporary, size_t size, const char *name)
@@ -232,7 +232,7 @@ struct preparation {
 
 /* Opens what is opened in the node's view, and finds out what the template comes from. Returns 0, or -1 with a fault.
  */
-static int prepare(struct preparation *p, int64_t until, struct fault *fault)
+static int open_on_node(struct preparation *p, int64_t until, struct fault *fault)
 {
 	p->listener = create_socket(p->dir, GOJAIL_SOCKET, fault);
 	p->storage = p->listener < 0 ? -1 : create_socket(p->dir, GOJAIL_STORAGE_SOCKET, fault);
@@ -315,7 +315,7 @@ int template_serve(const struct node *node, int64_t until, struct fault *fault)
 	if (is_made(p.dir, &before))
 		return 0;
 	snprintf(zygote.key, sizeof(zygote.key), "%s", library_word("key"));
-	if (prepare(&p, until, fault) < 0)
+	if (open_on_node(&p, until, fault) < 0)
 		return -1;
 	p.stage = assemble_template(&p.origin, p.proc, &p.stage_mounts, until, fault);
 	p.mounts = p.stage < 0 ? -1 : watch_open(p.proc, fault);

@@ -82,7 +82,7 @@ static int await_layers(void)
 static int mount_overlay(const struct gojail_mount *overlay, int layers, int root)
 {
 	char options[sizeof(overlay->options) + 48];
-	int made = -1, saved;
+	int created = -1, saved;
 	bool had_upper;
 
 	if (k_move_mount(layers, root) < 0 || fchdir(layers) < 0)
@@ -90,14 +90,14 @@ static int mount_overlay(const struct gojail_mount *overlay, int layers, int roo
 	snprintf(options, sizeof(options), "%s,lowerdir=/,upperdir=upper,workdir=work", overlay->options);
 	had_upper = faccessat(layers, "upper", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 	if (make_layers(layers, root) == 0 && (!had_upper || await_layers() == 0))
-		made = k_new_mount(overlay->type, options, overlay->attributes);
+		created = k_new_mount(overlay->type, options, overlay->attributes);
 	saved = errno;
-	if ((umount2(".", MNT_DETACH) < 0 || fchdir(root) < 0) && made >= 0) {
+	if ((umount2(".", MNT_DETACH) < 0 || fchdir(root) < 0) && created >= 0) {
 		saved = errno;
-		close_fd(&made);
+		close_fd(&created);
 	}
 	errno = saved;
-	return made;
+	return created;
 }
 
 int mount_root(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
@@ -106,7 +106,7 @@ int mount_root(const struct gojail_request *request, const struct gojail_tree *t
 				  *upper = request_find_mount(request, GOJAIL_MOUNT_UPPER);
 	const struct gojail_tree *root = request_find_tree(request, trees, GOJAIL_TREE_ROOT),
 				 *disk = request_find_tree(request, trees, GOJAIL_TREE_UPPER);
-	scoped_fd made = -1, memory = -1, old = -1;
+	scoped_fd created = -1, memory = -1, old = -1;
 
 	if (root)
 		return remount_root(root->fd, request_find_tree(request, trees, GOJAIL_TREE_USER) != NULL, fault);
@@ -116,17 +116,17 @@ int mount_root(const struct gojail_request *request, const struct gojail_tree *t
 	if (!disk)
 		memory = upper ? k_new_mount(upper->type, upper->options, upper->attributes) : -1;
 	if (old >= 0 && (disk || memory >= 0))
-		made = mount_overlay(overlay, disk ? disk->fd : memory, old);
-	if (made < 0 && errno == EBUSY)
+		created = mount_overlay(overlay, disk ? disk->fd : memory, old);
+	if (created < 0 && errno == EBUSY)
 		return fault_set(fault, "writable: processes of an earlier sandbox of this job still run and use its "
 					"changes to the jail's root, which one "
 					"sandbox at a time can use: end the job's other steps (scancel JOB.STEP), or "
 					"start another job");
-	if (made < 0)
+	if (created < 0)
 		return fault_set(fault,
 				 "writable: cannot mount an overlay of the jail's root: %s; overlayfs may not accept "
 				 "its file system or that of "
 				 "scratch, see the kernel's log: ask your administrator",
 				 strerror(errno));
-	return remount_root(made, false, fault);
+	return remount_root(created, false, fault);
 }

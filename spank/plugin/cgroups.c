@@ -34,16 +34,17 @@ static bool cut_to_job(char *path)
  * Sets the path where systemd mounts these controllers: those of v2 have no name, and their own directory on a node
  * that has v1, too. Returns 0 or -1.
  */
-static int set_path(struct shared *one, const char *controllers, const char *path)
+static int set_path(struct shared *cgroup, const char *controllers, const char *path)
 {
 	const char *name = strncmp(controllers, "name=", 5) == 0 ? controllers + 5 : controllers;
-	int length = snprintf(one->path, sizeof(one->path), "/sys/fs/cgroup%s%s%s", name[0] ? "/" : "", name, path);
+	int length =
+		snprintf(cgroup->path, sizeof(cgroup->path), "/sys/fs/cgroup%s%s%s", name[0] ? "/" : "", name, path);
 
-	if (!name[0] && access(one->path, F_OK) < 0)
-		length = snprintf(one->path, sizeof(one->path), "/sys/fs/cgroup/unified%s", path);
-	one->attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
-	one->done = false;
-	return length < (int)sizeof(one->path) ? 0 : -1;
+	if (!name[0] && access(cgroup->path, F_OK) < 0)
+		length = snprintf(cgroup->path, sizeof(cgroup->path), "/sys/fs/cgroup/unified%s", path);
+	cgroup->attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+	cgroup->done = false;
+	return length < (int)sizeof(cgroup->path) ? 0 : -1;
 }
 
 int find_job_cgroups(struct shared *list, int max)

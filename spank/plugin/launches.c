@@ -88,7 +88,7 @@ struct gojail_launches *launches_map(const struct node *node, const char *jail)
 	}
 }
 
-static void add(uint64_t *counter, uint64_t more) { __atomic_fetch_add(counter, more, __ATOMIC_RELAXED); }
+static void add_to_counter(uint64_t *counter, uint64_t more) { __atomic_fetch_add(counter, more, __ATOMIC_RELAXED); }
 
 void launches_count_entered(struct gojail_launches *launches, int64_t took_us)
 {
@@ -98,13 +98,13 @@ void launches_count_entered(struct gojail_launches *launches, int64_t took_us)
 		return;
 	while (bucket < BOUNDS && took_us > bounds[bucket])
 		bucket++;
-	add(&launches->entered, 1);
-	add(&launches->took[bucket], 1);
-	add(&launches->took_us, (uint64_t)took_us);
+	add_to_counter(&launches->entered, 1);
+	add_to_counter(&launches->took[bucket], 1);
+	add_to_counter(&launches->took_us, (uint64_t)took_us);
 }
 
 void launches_count_failed(struct gojail_launches *launches, int reason)
 {
 	if (launches && reason >= 0 && reason < REASONS)
-		add(&launches->failed[reason], 1);
+		add_to_counter(&launches->failed[reason], 1);
 }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* Moves the thread into a mount namespace. Returns 0, or -1 with errno: the thread is where it was then. */
-static int enter(int mnt)
+static int enter_namespace(int mnt)
 {
 	/*
 	 * setns(2) refuses CLONE_NEWNS to a thread that shares its root and cwd. Threads that the caller makes later
@@ -48,7 +48,7 @@ static int find_home(struct stage_window *window, struct fault *fault)
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	window->home = open_own_proc("ns/mnt");
-	if (root < 0 || window->home < 0 || enter(window->home) < 0)
+	if (root < 0 || window->home < 0 || enter_namespace(window->home) < 0)
 		return fault_set(fault, "cannot open slurmstepd's own namespace: %s", strerror(errno));
 	if (is_root(root))
 		return 0;
@@ -67,7 +67,7 @@ int stage_window_open(struct stage_window *window, int stage, struct fault *faul
 		close_fd(&window->home);
 		return -1;
 	}
-	window->open = enter(stage) == 0;
+	window->open = enter_namespace(stage) == 0;
 	return window->open ? 0 : fault_set(fault, "cannot enter the stage of the jail: %s", strerror(errno));
 }
 
@@ -84,7 +84,7 @@ static int go_home(struct stage_window *window, struct fault *fault)
 
 	if (!window->open)
 		return 0;
-	window->open = k_become_root(&user) < 0 || enter(window->home) < 0;
+	window->open = k_become_root(&user) < 0 || enter_namespace(window->home) < 0;
 	if (window->open)
 		result = fault_set(fault, "cannot leave the stage of the jail: %s", strerror(errno));
 	if (k_become_user(user) < 0)

@@ -172,9 +172,9 @@ static bool is_shown(int fd, const struct stat *st, int root, const char *path)
 {
 	static const int modes[] = {R_OK, W_OK};
 	scoped_fd at = path[0] == '/' ? open_in_root(root, path, 0) : -1;
-	struct stat there;
+	struct stat jail_stat;
 
-	if (at < 0 || fstat(at, &there) < 0 || !is_same_file(&there, st))
+	if (at < 0 || fstat(at, &jail_stat) < 0 || !is_same_file(&jail_stat, st))
 		return false;
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
 		if (k_may_access(fd, modes[i]) && !k_may_access(at, modes[i]))
@@ -191,10 +191,10 @@ static bool is_on_overlay(int fd) { return is_on(fd, OVERLAYFS_SUPER_MAGIC); }
 static bool leads_elsewhere(int root, const char *path, const struct stat *st)
 {
 	scoped_fd at = open_in_root(root, path, 0);
-	struct stat there;
+	struct stat jail_stat;
 
 	return at < 0 ? errno == ENOENT || errno == ENOTDIR || errno == ELOOP :
-			fstat(at, &there) == 0 && !is_same_file(&there, st);
+			fstat(at, &jail_stat) == 0 && !is_same_file(&jail_stat, st);
 }
 
 /*

@@ -169,7 +169,7 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 	if (spec->script[0])
 		step->spool = open_own_parent(sandbox->root, spec->script,
 					      &name); /* for the end of the step, when the storage may be silent */
-	if (sandbox->made)
+	if (sandbox->is_new)
 		event_entered(&step->node, sp, id, jail->name);
 	step->reason = GOJAIL_REASON_STEP;
 	if (forks_prepare(sandbox, jail->scope, fault) < 0)

@@ -73,11 +73,11 @@ static int remove_directory(void *what)
 void pmix_remove(const struct pmix *pmix, int tmp)
 {
 	struct removal removal = {tmp, strrchr(pmix->path, '/') + 1};
-	struct stat there, here;
+	struct stat in_job, on_node;
 
-	if (fstatat(tmp, removal.name, &there, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(tmp, removal.name, &in_job, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
-	if (lstat(pmix->path, &here) == 0 && is_same_file(&here, &there))
+	if (lstat(pmix->path, &on_node) == 0 && is_same_file(&on_node, &in_job))
 		return; /* the jail shows the node's /tmp */
 	visit_as_user(pmix->user, remove_directory, &removal);
 	mkdir(pmix->path, 0700);

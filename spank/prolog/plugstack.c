@@ -68,7 +68,7 @@ static void read_plugin(struct plugstack *stack, const char *file, const char *p
 	}
 }
 
-static void read_line(struct plugstack *stack, const char *file, char *line, int depth)
+static void parse_stack_line(struct plugstack *stack, const char *file, char *line, int depth)
 {
 	char *rest, *word, *path;
 
@@ -99,7 +99,7 @@ static void read_file(struct plugstack *stack, const char *path, int depth)
 		return;
 	}
 	while (fgets(line, sizeof(line), file))
-		read_line(stack, path, line, depth);
+		parse_stack_line(stack, path, line, depth);
 	fclose(file);
 }
 

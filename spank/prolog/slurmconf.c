@@ -84,7 +84,7 @@ static int read_included(struct conf *conf, const char *file, char *name, int de
 }
 
 /* Reads one line. Returns 0, or -1 with errno. */
-static int read_line(struct conf *conf, const char *file, char *line, int depth)
+static int parse_conf_line(struct conf *conf, const char *file, char *line, int depth)
 {
 	char value[PATH_MAX], *first; /* larger than GOJAIL_PATH_MAX: a long value is refused as a path */
 
@@ -116,7 +116,7 @@ static int read_conf(struct conf *conf, const char *path, int depth)
 		return -1;
 	}
 	while (rc == 0 && getline(&line, &room, file) >= 0)
-		rc = read_line(conf, path, line, depth);
+		rc = parse_conf_line(conf, path, line, depth);
 	why = errno;
 	free(line);
 	fclose(file);

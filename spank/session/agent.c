@@ -36,7 +36,7 @@ static void replace_variable(struct caller *caller, char *with)
 }
 
 /* Creates a listening socket in a new directory, whose path is written to path. Returns 0, or -1 with errno. */
-static int listen_in(char *path, size_t size, int *listener, int *directory)
+static int create_socket(char *path, size_t size, int *listener, int *directory)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 
@@ -60,7 +60,7 @@ void agent_offer(struct caller *caller, int link)
 	if (!caller_variable(caller, VARIABLE))
 		return;
 	replace_variable(caller, NULL);
-	if (listen_in(path, sizeof(path), &listener, &directory) < 0 || scm_send(link, 'l', listener) < 0 ||
+	if (create_socket(path, sizeof(path), &listener, &directory) < 0 || scm_send(link, 'l', listener) < 0 ||
 	    scm_send(link, 'd', directory) < 0) {
 		dprintf(STDERR_FILENO,
 			"gojail: the ssh-agent is not forwarded: cannot make a socket in /tmp of the job: %s\n",

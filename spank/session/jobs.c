@@ -34,7 +34,7 @@ static bool has_ended(const struct node *node, const char *job)
 }
 
 /* Opens the directory of a job that belongs to the user and has not ended. Returns -1 if there is none. */
-static int open_job(const struct node *node, const char *job, uid_t uid)
+static int open_own_job(const struct node *node, const char *job, uid_t uid)
 {
 	int dir = has_ended(node, job) ? -1 : job_open(node, job);
 
@@ -43,7 +43,7 @@ static int open_job(const struct node *node, const char *job, uid_t uid)
 	return dir;
 }
 
-static void choose(struct choice *choice, const char *job, const char *name, const char *jail, int64_t made)
+static void set_choice(struct choice *choice, const char *job, const char *name, const char *jail, int64_t made)
 {
 	choice->made = made;
 	snprintf(choice->job, sizeof(choice->job), "%s", job);
@@ -64,14 +64,14 @@ static void choose_allocated(struct choice *choice, const struct node *node, con
 	    has_ended(node, job) || step_options_complete(&allocation.options, site, &ignored) < 0 ||
 	    step_options_are_none(&allocation.options) || (jail && strcmp(jail, allocation.options.jail)))
 		return;
-	choose(choice, job, "", allocation.options.jail, allocation.made);
+	set_choice(choice, job, "", allocation.options.jail, allocation.made);
 }
 
 /* Replaces the choice by the newest sandbox of a job in the jail, if that is newer; jail may be NULL: any. */
 static void choose_of_job(struct choice *choice, const struct node *node, const struct site *site, const char *job,
 			  const char *jail, uid_t uid)
 {
-	int fd = open_job(node, job, uid);
+	int fd = open_own_job(node, job, uid);
 	DIR *dir = list_directory(fd);
 	struct record holder;
 	bool any = false;
@@ -96,7 +96,7 @@ static void choose_of_job(struct choice *choice, const struct node *node, const 
 		made = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 		sandbox_write_jail(name, of, sizeof(of));
 		if (made > choice->made && sandbox_is_of_jail(name, jail))
-			choose(choice, job, name, of, made);
+			set_choice(choice, job, name, of, made);
 	}
 	if (dir)
 		closedir(dir);
@@ -200,7 +200,7 @@ int jobs_choose(struct choice *choice, const struct node *node, const struct sit
 int jobs_open(struct sandbox *sandbox, const struct choice *choice, const struct node *node, uid_t uid,
 	      struct fault *fault)
 {
-	scoped_fd dir = open_job(node, choice->job, uid);
+	scoped_fd dir = open_own_job(node, choice->job, uid);
 	struct record holder;
 
 	if (dir < 0 || sandbox_open_recorded(sandbox, dir, choice->name, &holder, fault) < 0 || holder.uid != uid)

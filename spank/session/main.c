@@ -163,7 +163,7 @@ static pid_t fork_into(int namespace)
 
 /* Opens the sandbox of the job that was chosen, which is built first where no step has begun. Returns 0, or -1 with a
  * fault. */
-static int open_job(struct session *session, struct fault *fault)
+static int open_job_sandbox(struct session *session, struct fault *fault)
 {
 	static const struct user root;
 
@@ -177,7 +177,7 @@ static int open_job(struct session *session, struct fault *fault)
 }
 
 /* Opens, or builds, the sandbox of the user's sessions on this login node. Returns 0, or -1 with a fault. */
-static int open_login(struct session *session, struct fault *fault)
+static int open_login_sandbox(struct session *session, struct fault *fault)
 {
 	session->lock = login_open(&session->sandbox, &session->choice, &session->node, &session->site,
 				   &session->caller, fault);
@@ -185,8 +185,8 @@ static int open_login(struct session *session, struct fault *fault)
 }
 
 /* Starts the user's program in the sandbox that open_sandbox opens, and ends with it. Returns only with a fault. */
-static void enter(struct session *session, int (*open_sandbox)(struct session *, struct fault *), char **argv,
-		  struct fault *fault)
+static void run_in_namespaces(struct session *session, int (*open_sandbox)(struct session *, struct fault *),
+			      char **argv, struct fault *fault)
 {
 	scoped_fd domain = -1;
 	int report[2], link[2];
@@ -274,7 +274,7 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 			    caller_variable(&session->caller, "SLURM_JOB_ID"),
 			    caller_variable(&session->caller, "SLURM_JAIL"), fault);
 	if (found > 0) {
-		enter(session, open_job, argv, fault);
+		run_in_namespaces(session, open_job_sandbox, argv, fault);
 		return;
 	}
 	/* On a login node, SLURM_JOB_ID may name a job elsewhere, and SLURM_JAIL a jail for the session. */
@@ -283,7 +283,7 @@ static void begin_session(struct session *session, char **argv, struct fault *fa
 	if (login != 0)
 		*fault = at_login;
 	if (login > 0)
-		enter(session, open_login, argv, fault);
+		run_in_namespaces(session, open_login_sandbox, argv, fault);
 	else if (login == 0 && found == 0 && site->session.node_without_job)
 		stay_on_node(session, argv, NULL, fault);
 	else if (login == 0 && found == 0 && session->choice.foreign[0])
