@@ -29,7 +29,7 @@ bool allocation_parse_id(const char *value, uint32_t *id);
  */
 int allocation_write(const struct node *node, const char *job, const struct allocation *allocation);
 
-/* Reads the allocation. Returns 0, or -1 where there is none, or none that is whole. */
+/* Reads the allocation. Returns 0, or -1 if there is none, or none that is whole. */
 int allocation_read(const struct node *node, const char *job, struct allocation *allocation);
 
 /* Removes the allocation: the job leaves the node. */

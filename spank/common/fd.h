@@ -14,7 +14,7 @@ static inline void close_fd(int *fd)
 	*fd = -1;
 }
 
-/* Reads the beginning of a file as a string: "" where fd is -1 or cannot be read. Returns its length, or -1. */
+/* Reads the beginning of a file as a string: "" if fd is -1 or cannot be read. Returns its length, or -1. */
 static inline ssize_t read_string(int fd, char *text, size_t size)
 {
 	ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
@@ -53,7 +53,7 @@ static inline int take_fd(int *fd)
  * errno. */
 int scm_send(int socket, char what, int fd);
 
-/* Receives both; fd is -1 where no descriptor came. Returns 1, 0 at the end of the other side, or -1 with errno. */
+/* Receives both; fd is -1 if no descriptor came. Returns 1, 0 at the end of the other side, or -1 with errno. */
 int scm_receive(int socket, char *what, int *fd);
 
 #endif

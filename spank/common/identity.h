@@ -35,7 +35,7 @@ bool identity_is_same(const struct identity *one, const struct identity *other);
 void identity_write_record(const struct identity *identity, char *record, size_t size);
 
 /*
- * Reports whether a path leads to what such a text says, by the node's caches alone: false where these do not tell
+ * Reports whether a path leads to what such a text says, by the node's caches alone: false if these do not tell
  * (RESOLVE_CACHED, Linux 5.12), or where that changed just before. It waits for no storage, wherever the path leads by
  * now. Only for a path that leads over local storage: what a server has changed may be missing in the caches.
  */

@@ -413,7 +413,7 @@ static int check_allocated(const struct build *build)
 		return 0;
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", build->node->state, build->spec->job);
 	unlinkat(build->job, GOJAIL_LOCK, 0);
-	rmdir(path); /* fails where the job has had steps: its end removes them */
+	rmdir(path); /* fails if the job has had steps: its end removes them */
 	return fault_ended(build);
 }
 
@@ -437,8 +437,8 @@ static int find_or_build_locked(struct build *build, bool created)
 	if (check_allocated(build) < 0 ||
 	    (owner = job_check_owner(build->job, build->spec->user.uid, build->fault)) < 0)
 		return -1;
-	/* Whoever builds a sandbox notes the owner before, under the lock: the job has none as long as nobody is noted.
-	 */
+	/* A process that builds a sandbox has noted the owner before, under the lock: without an owner there is no
+	 * sandbox. */
 	created = created && owner == JOB_OWNER_NOTED;
 	if (!created && find_usable(build) == 0)
 		return 0;
@@ -540,7 +540,7 @@ int sandbox_open(struct sandbox *sandbox, const struct node *node, const struct 
 	sandbox_close(sandbox);
 	if (fault->text[0] && !fault->earlier)
 		return -1;
-	*fault = (struct fault){0}; /* what an earlier job left is removed before the sandbox is built */
+	*fault = (struct fault){0}; /* sandbox_build removes what an earlier job left */
 	sandbox->is_new = true;
 	if (!spec->mounts && !spec->net && !spec_is_range(spec))
 		return sandbox_build(sandbox, node, site, jail, spec, NULL, until, fault);

@@ -82,7 +82,7 @@ int job_show_munge(const struct sandbox *sandbox, const struct jail *jail, struc
 
 /*
  * Adds a tree for the holder: a descriptor, and where to attach it or what the flags say. Returns 0 or -1; with a fault
- * where there are too many, without one where fd is -1.
+ * if there are too many, without one where fd is -1.
  */
 int add_tree(struct gojail_tree *trees, uint32_t *count, int fd, const char *destination, uint32_t flags,
 	     struct fault *fault);

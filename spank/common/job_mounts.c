@@ -57,7 +57,7 @@ static int open_script_tree(const struct jail *jail, const struct sandbox_spec *
 }
 
 /*
- * Opens munge's socket as it is now: munged creates a new one whenever it starts. Returns -1 where there is none:
+ * Opens munge's socket as it is now: munged creates a new one whenever it starts. Returns -1 if there is none:
  * munged is down at the moment, which is no reason to fail a step that may never need it. The jail then has the
  * template's empty file in its place.
  */

@@ -207,7 +207,7 @@ int launch_detached(struct launch *launch)
 	int result = -1;
 	pid_t child;
 
-	/* The launcher's boot verb forks at once, and its first process ends. */
+	/* A detached verb forks at once, and its first process ends. */
 	if (!launch->overflow && !launch->untrusted && spawn_launcher(launch, -1, &child) == 0) {
 		reap_launcher(child);
 		result = 0;

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Copies a path, with the node's name in place of %n. Returns 0, or -1 where it is too long or not absolute. */
+/* Copies a path, with the node's name in place of %n. Returns 0, or -1 if it is too long or not absolute. */
 static int expand_name(const struct node *node, char *to, size_t size, const char *from)
 {
 	size_t used = 0;

@@ -27,7 +27,7 @@ struct node {
  */
 int node_find(struct node *node, int argc, char **argv, struct fault *fault);
 
-/* Creates the state directory if it is missing. Returns 0, or -1 with a fault where others than root can write to it.
+/* Creates the state directory if it is missing. Returns 0, or -1 with a fault if others than root can write to it.
  */
 int node_check_state(const struct node *node, struct fault *fault);
 
@@ -40,7 +40,7 @@ int slurmd_note(const struct node *node, struct fault *fault);
 /*
  * Moves this process, which has one thread, to the mount, network, IPC, UTS and cgroup namespaces of slurmd. If no
  * slurmd with gojail runs on this node, it stays with its mounts and, if these are those of process 1, enters the
- * other namespaces of that. Returns 0, or -1 with a fault where slurmd has ended, and this may be a job's namespace.
+ * other namespaces of that. Returns 0, or -1 with a fault if slurmd has ended, and this may be a job's namespace.
  */
 int slurmd_enter_namespaces(const struct node *node, struct fault *fault);
 

@@ -116,7 +116,7 @@ bool is_own_tmpfs(int dir);
 
 /*
  * Opens the directory that holds path in another namespace, whose root is root, and points name to the last part of
- * path. Returns -1 where that directory is not in a tmpfs of gojail's.
+ * path. Returns -1 if that directory is not in a tmpfs of gojail's.
  */
 int open_own_parent(int root, const char *path, const char **name);
 

@@ -230,8 +230,8 @@ static bool has_mounts(int process)
 }
 
 /*
- * Process 1 of a PID namespace waits at the end of its exit until all others there are reaped, and one that is traced
- * from outside is reaped when the tracer likes. Process 1 holds nothing by then.
+ * Process 1 of a PID namespace waits at the end of its exit until all other processes there are reaped. A process that
+ * is traced from outside is reaped only when its tracer does so. Process 1 holds nothing by then.
  */
 int record_kill(const struct record *record, int patience_ms)
 {

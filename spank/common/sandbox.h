@@ -79,7 +79,7 @@ bool sandbox_has_root(const char *name);
 /* Reports whether a sandbox of that name has the ids of --jail-root=range. */
 bool sandbox_is_range(const char *name);
 
-/* Opens the sandbox if it is there. Returns 0, or -1; with a fault where it is there, and is not for this step. */
+/* Opens the sandbox if it exists. Returns 0, or -1; with a fault if it exists and is not for this step. */
 int sandbox_find(struct sandbox *sandbox, const struct node *node, const struct jail *jail,
 		 const struct sandbox_spec *spec, struct fault *fault);
 
@@ -99,11 +99,11 @@ int sandbox_open_recorded(struct sandbox *sandbox, int job, const char *name, st
 
 /*
  * Opens the user namespace of the holder whose record has that name, in which the job's tasks are root (--jail-root);
- * does nothing where there is none. Returns 0, or -1 with a fault.
+ * does nothing if there is none. Returns 0, or -1 with a fault.
  */
 int sandbox_open_user(struct sandbox *sandbox, const char *name, const struct record *holder, struct fault *fault);
 
-/* Finds the record of the job's network, if that is attached. Returns 0, or -1; with a fault where the job has other
+/* Finds the record of the job's network, if that is attached. Returns 0, or -1; with a fault if the job has other
  * rails. */
 int job_find_net(const char *state, const struct sandbox_spec *spec, struct record *net, struct fault *fault);
 

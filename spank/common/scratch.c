@@ -164,7 +164,7 @@ static int claim_dir(int jobs, const char *name, uid_t uid)
 	return fchownat(jobs, name, uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW);
 }
 
-/* Opens a directory of a job, which is created where it is missing, with its limit. Returns -1 with errno or a fault.
+/* Opens a directory of a job, which is created if it is missing, with its limit. Returns -1 with errno or a fault.
  */
 static int open_part(int jobs, const char *name, const char *path, const struct scratch_part *part, struct fault *fault)
 {
@@ -223,9 +223,9 @@ static int remove_job_dir(int jobs, const char *scratch, const char *name, struc
 #define EARLIER_MS 1000
 
 /*
- * Removes what an earlier run of a requeued job left before the node was booted. Whoever creates the job's directory
- * has linked to it from the state directory first, so that one without the link is of a time that the state directory
- * does not know. Returns 0, or -1 with errno.
+ * Removes what an earlier run of a requeued job left before the node was booted. A process that creates the job's
+ * directory has linked to it from the state directory first, so that one without the link is of a time that the state
+ * directory does not know. Returns 0, or -1 with errno.
  */
 static int remove_earlier(const struct node *node, const char *scratch, int jobs, const char *name, int job,
 			  const struct scratch_part *part)

@@ -125,7 +125,10 @@ static bool is_attached(const struct shared *shared, const char *name)
 	return have_same_devices(shared->tree, attached);
 }
 
-/* Attaches the tree of a directory in the current namespace, unless it is there. Returns 0, or -1 with errno. */
+/*
+ * Attaches the tree of a directory in the current namespace, unless it is attached already. Returns 0, or -1 with
+ * errno.
+ */
 static int attach_shared(const struct shared *shared)
 {
 	const char *name = enter_parent(shared->path);

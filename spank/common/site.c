@@ -24,7 +24,7 @@
 
 enum site_state { FRESH, STALE, FAILED };
 
-/* Reads a line "word value" of the head and moves on to the next. Returns the value, or NULL where the line has another
+/* Reads a line "word value" of the head and moves on to the next. Returns the value, or NULL if the line has another
  * word. */
 static const char *read_head_line(const char **at, const char *word, char *value, size_t size)
 {
@@ -38,7 +38,7 @@ static const char *read_head_line(const char **at, const char *word, char *value
 	return value;
 }
 
-/* Parses the value of the line "session". Returns 0, or -1 where another version wrote it. */
+/* Parses the value of the line "session". Returns 0, or -1 if another version wrote it. */
 static int parse_session(const char *value, struct session_rules *rules)
 {
 	char without_job[8];
@@ -49,7 +49,7 @@ static int parse_session(const char *value, struct session_rules *rules)
 	return 0;
 }
 
-/* Parses the value of the line "login", and passes over the lines "rule", which begin at *at. Returns 0, or -1 where
+/* Parses the value of the line "login", and passes over the lines "rule", which begin at *at. Returns 0, or -1 if
  * another version wrote them. */
 static int parse_login(const char *value, const char **at, struct login_rules *rules)
 {
@@ -150,7 +150,7 @@ static int config_identity(const struct node *node, char *text, size_t size, str
 				 "without it: ask your administrator",
 				 node->config, strerror(errno));
 	write_identity(&st, text, size);
-	/* Go judged the file; a user who may write its directory can put another one there at any time. */
+	/* Go has checked the file. A user who may write to its directory can put another file there at any time. */
 	if (stat(directory, &st) < 0 || st.st_uid != 0 || (st.st_mode & 022))
 		return fault_set(fault,
 				 "the directory %s of the configuration can be changed by others than root; "
@@ -331,7 +331,7 @@ static int parse_isolate(char *value, struct jail *jail)
 	(GOJAIL_MOUNT_OVER | GOJAIL_MOUNT_IN | GOJAIL_MOUNT_ACCOUNT | GOJAIL_MOUNT_JOB | GOJAIL_MOUNT_SCRIPT |         \
 	 GOJAIL_MOUNT_UPPER | GOJAIL_MOUNT_ROOT | MOUNT_MUNGE)
 
-/* Adds a mount of type bind. Returns 0, or -1 where no such mount is known, or it is the second. */
+/* Adds a mount of type bind. Returns 0, or -1 if no such mount is known, or it is the second. */
 static int add_bind(struct jail *jail, const struct gojail_mount *mount, const char *path)
 {
 	struct bind_mount *bind = mount->how == GOJAIL_MOUNT_JOB    ? &jail->tmp :
@@ -347,7 +347,7 @@ static int add_bind(struct jail *jail, const struct gojail_mount *mount, const c
 	return 0;
 }
 
-/* Adds a mount that a holder makes. Returns 0, or -1 where the holder would not understand it. */
+/* Adds a mount that a holder makes. Returns 0, or -1 if the holder would not understand it. */
 static int add_mount(struct jail *jail, struct gojail_mount *mount, const char *path)
 {
 	if (jail->nmounts == GOJAIL_JOB_MOUNTS_MAX || (mount->how & MOUNT_MUNGE) ||
@@ -362,7 +362,7 @@ static int add_mount(struct jail *jail, struct gojail_mount *mount, const char *
 	return 0;
 }
 
-/* Parses the line "mount": HOW TYPE FLAGS OPTIONS PATH. Returns 0, or -1 where a part of it is not known. */
+/* Parses the line "mount": HOW TYPE FLAGS OPTIONS PATH. Returns 0, or -1 if a part of it is not known. */
 static int parse_mount(char *line, struct jail *jail)
 {
 	static const struct word hows[] = {
@@ -393,7 +393,7 @@ static int parse_mount(char *line, struct jail *jail)
 	return add_mount(jail, &mount, path);
 }
 
-/* Adds a device node of a GPU. Returns 0, or -1 where there is no room for it, or no path: a job with
+/* Adds a device node of a GPU. Returns 0, or -1 if there is no room for it, or no path: a job with
  * a part of its devices would find no GPU. */
 static int add_gpu(const char *value, struct jail *jail)
 {

@@ -81,7 +81,7 @@ int site_open(struct site *site, const struct node *node, struct fault *fault);
 void site_close(struct site *site);
 
 /* Reads the field of a job's record in slurmdbd that gets a summary when the job ends, from the site file as it is; ""
- * where there is none. */
+ * if there is none. */
 void site_read_summary(const struct node *node, char *field, size_t size);
 
 /*

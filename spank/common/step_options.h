@@ -22,7 +22,7 @@ struct step_options {
 	char mounts[GOJAIL_MOUNTS_MAX + 1]; /* "": none */
 };
 
-/* Replaces the jail "" by the site's default. Returns 0, or -1 with a fault where "none" is not allowed, or goes with
+/* Replaces the jail "" by the site's default. Returns 0, or -1 with a fault if "none" is not allowed, or goes with
  * other options. */
 int step_options_complete(struct step_options *options, const struct site *site, struct fault *fault);
 

@@ -271,7 +271,7 @@ int storage_await_job(const struct node *node, const struct jail *jail, const ch
 		verdict = query_zygote(node, jail->name, false, &reply, until, fault);
 	if (verdict != ZYGOTE_GONE && verdict != ZYGOTE_STUCK)
 		return verdict < 0 ? -1 : 0;
-	/* Of several callers, one replaces a zygote that is stuck; not for a jail that is no longer configured. */
+	/* One of several callers replaces a zygote that is stuck; none does for a jail that is no longer configured. */
 	if (verdict == ZYGOTE_STUCK && jail->key[0] && storage_prepare_template(node, jail, false, until, &other) < 0 &&
 	    other.silent) {
 		*fault = other;

@@ -20,7 +20,7 @@
 #define SYS_landlock_create_ruleset 444
 #define SYS_landlock_restrict_self 446
 #endif
-#ifndef SYS_close_range /* likewise */
+#ifndef SYS_close_range /* the same on all architectures */
 #define SYS_close_range 436
 #endif
 #ifndef SYS_faccessat2

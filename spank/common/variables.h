@@ -13,7 +13,7 @@
 /* An environment that is not always the process's own. */
 struct environment {
 	void *owner; /* passed to both functions */
-	/* Copies a variable. Returns 1, 0 where there is none, or -1 where it does not fit. */
+	/* Copies a variable. Returns 1, 0 if there is none, or -1 if it does not fit. */
 	int (*get)(void *owner, const char *name, char *value, size_t size);
 	/* Sets a variable. Returns 0 or -1. */
 	int (*set)(void *owner, const char *name, const char *value);

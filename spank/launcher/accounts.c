@@ -148,7 +148,7 @@ static int mount_one(int root, int run, const struct gojail_mount *mount, int pl
 		return fault_set(fault, "mount target %s does not exist in the jail: %s; create it with: gojail init",
 				 path, strerror(errno));
 	if (fstat(at, &st) == 0 && fstat(run, &of_run) == 0 && st.st_dev == of_run.st_dev)
-		return 0; /* it is there */
+		return 0; /* it is mounted already */
 	if (fstat(place, &like) == 0 && read_text(place, (size_t)like.st_size, &node) == 0) {
 		if (!linked && (st.st_mode & S_IROTH) && read_text(at, OWN_MAX, &own) == 0)
 			append_own(&node, &own);

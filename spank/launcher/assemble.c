@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 /*
- * Ids of the mounts that are the job's own, as of /tmp: the owner of the jail's root can rename the directory with one,
- * and a path then leads to something else.
+ * Ids of the mounts that are the job's own, such as /tmp: the owner of the jail's root can rename the directory with
+ * one, and a path then leads to something else.
  */
 static uint64_t own[8];
 static size_t own_count;

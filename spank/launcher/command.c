@@ -113,7 +113,7 @@ static int set_environment(uid_t uid, const struct jail *jail, struct fault *fau
 	return jail_environment_add(&own_environment, jail, fault);
 }
 
-/* Executes the program of that name, found as a shell does. Returns on failure, with errno, or 0 where there is no such
+/* Executes the program of that name, found as a shell does. Returns on failure, with errno, or 0 if there is no such
  * program. */
 static void execute_program(const char *name, char **command)
 {

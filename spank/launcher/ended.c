@@ -57,7 +57,7 @@ static struct {
 	int (*stats)(gpu_handle, unsigned, struct accounting_stats *);
 } nvml;
 
-/* Loads the driver's library. Returns 0, or -1 where it is missing or an older one lacks a function. */
+/* Loads the driver's library. Returns 0, or -1 if it is missing or an older one lacks a function. */
 static int load_nvml(void)
 {
 	static const struct {
@@ -117,7 +117,7 @@ static bool has_number(const char *list, unsigned number)
 	return false;
 }
 
-/* Adds what the processes of all these GPUs used. Returns 0, or -1 where the driver does not know one of them. */
+/* Adds what the processes of all these GPUs used. Returns 0, or -1 if the driver does not know one of them. */
 static int add_gpus(const char *minors, int64_t begun, int64_t ended, struct gpu_use *use)
 {
 	unsigned count = 0, wanted = 1, found = 0;
@@ -142,7 +142,7 @@ static int add_gpus(const char *minors, int64_t begun, int64_t ended, struct gpu
 
 /*
  * Reads the use of the GPUs with these device numbers, "0,3" (of /dev/nvidia0 and /dev/nvidia3), by processes that
- * began in this time (seconds of the real-time clock). Returns 0, or -1 where the driver does not count it or does not
+ * began in this time (seconds of the real-time clock). Returns 0, or -1 if the driver does not count it or does not
  * answer in time. The driver's library is loaded in a child: a call of it may hang. While such a child exists, nobody
  * starts another one.
  */

@@ -23,7 +23,7 @@ uint32_t first_pid_choose(uint32_t position, uint32_t limit);
 
 /*
  * Sets the number from which the PIDs of the calling process's namespace count, by the position of the sequence;
- * proc is the node's /proc. Does nothing where the kernel or a container does not permit it, which gojail/check
+ * proc is the node's /proc. Does nothing if the kernel or a container does not permit it, which gojail/check
  * reports.
  */
 void first_pid_apply(int proc);

@@ -46,7 +46,7 @@ static bool is_whole(ssize_t got, const struct gojail_request *request)
 	       (size_t)got == sizeof(*request) + request->ntrees * sizeof(struct gojail_tree);
 }
 
-/* Ends the strings of the request's mounts. Returns 0, or -1 where a mount lacks its path. */
+/* Ends the strings of the request's mounts. Returns 0, or -1 if a mount lacks its path. */
 static int check_mounts(struct gojail_request *request)
 {
 	for (uint32_t i = 0; i < request->nmounts; i++) {
@@ -153,7 +153,7 @@ struct kept {
 		.fds = { [GOJAIL_STAGE_FD] = -1 }                                                                      \
 	}
 
-/* Opens the root and the namespaces of the sandbox, which this process has entered, but for the host name's. */
+/* Opens the root and the namespaces of the sandbox, which this process has entered, except the host name's. */
 static void open_kept(struct kept *kept)
 {
 	static const char *const own[] = {"self/ns/mnt", "self/ns/pid", "self/ns/ipc"};
@@ -186,7 +186,8 @@ static bool is_common_request(const struct gojail_request *request, const struct
 /* Reports whether a sandbox that was begun for one request is right for another. */
 static bool is_same_kind(const struct gojail_request *begun, const struct gojail_request *request)
 {
-	const uint32_t later = GOJAIL_REQUEST_ROOT | GOJAIL_REQUEST_UTS; /* finish_assembly's, and after */
+	const uint32_t later =
+		GOJAIL_REQUEST_ROOT | GOJAIL_REQUEST_UTS; /* used by finish_assembly and everything after it */
 
 	return (begun->flags | later) == (request->flags | later) && begun->nmounts == request->nmounts &&
 	       memcmp(begun->mounts, request->mounts, sizeof(begun->mounts)) == 0;

@@ -34,7 +34,7 @@ enum { SHM, PTS, TMP, OWN }; /* those that must be there */
 
 /*
  * Opens a place at which the job has a mount of its own, wherever links of the jail lead: /tmp may be one to /var/tmp.
- * Returns -1 with a fault where another mount is there by now: the stage would show each job files that others see,
+ * Returns -1 with a fault if another mount is there by now: the stage would show each job files that others see,
  * too.
  */
 static int open_own(int root, const char *path, uint64_t resolve, struct fault *fault)

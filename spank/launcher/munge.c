@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* munge.c: munge's socket in sandboxes that have outlived munged, or slurmd's in its place, which creates a new one
- * likewise. */
+/* munge.c: shows sandboxes that have outlived munged its new socket; or slurmd's in its place, which creates a new
+ * socket at its start, too. */
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/job.h"
@@ -45,7 +45,7 @@ static void log_failure(const char *job, const char *name, const char *why)
 static void refresh_recorded(const struct node *node, const struct site *site, const char *job, int dir,
 			     const char *name)
 {
-	static const struct user root = {0}; /* who may use all jails */
+	static const struct user root = {0}; /* root may use all jails */
 	static struct jail jail;
 	struct sandbox sandbox = SANDBOX_NONE;
 	struct fault fault = {0};

@@ -226,7 +226,7 @@ static int open_saved(int mount, const char *path, bool own, int *trees, struct 
 }
 
 /*
- * Attaches them where they were, below the new mount at path, and closes them. Symbolic links are refused, but for one
+ * Attaches them where they were, below the new mount at path, and closes them. Symbolic links are refused, except one
  * that has a file on it. Returns result, or -1 with a fault.
  */
 static int attach_saved(int result, int root, const char *path, int *trees, struct fault *fault)
@@ -265,7 +265,7 @@ static int copy_entry(int from, int to, const char *path, struct fault *fault)
 		return symlinkat(target, to, name);
 	}
 	if (S_ISDIR(st.st_mode)) {
-		/* Whose the new file system is, theirs are its directories. */
+		/* The owner of the new file system owns its directories. */
 		if (mkdirat(to, name, 0755) < 0 ||
 		    fchownat(to, name, parent.st_uid, parent.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
 			return -1;
@@ -274,7 +274,7 @@ static int copy_entry(int from, int to, const char *path, struct fault *fault)
 		if ((st.st_mode & S_IWOTH) && fchmodat(to, name, st.st_mode & 07777, 0) < 0)
 			return -1;
 		if ((st.st_mode & S_IWOTH) && st.st_nlink == 2)
-			return 0; /* it has no directories, and what else could it have */
+			return 0; /* it has no directories, and other entries are not expected */
 		scoped_fd below = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		scoped_fd created = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		return copy_directory(below, created, path, fault);

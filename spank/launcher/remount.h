@@ -19,7 +19,7 @@ int find_template_mounts(int proc, struct fault *fault);
 const char *find_replaceable(const char *path);
 
 /*
- * Opens the template's mount at one of these paths, or the sandbox's own. Returns -1 with a fault where something else
+ * Opens the template's mount at one of these paths, or the sandbox's own. Returns -1 with a fault if something else
  * is there: the owner of the jail's root can rename /proc as a directory, and put another in its place.
  */
 int open_template_mount(const char *path, struct fault *fault);

@@ -56,7 +56,7 @@ int sandbox_storage_probe(const struct node *node, int64_t until, struct fault *
 	if (note >= 0 && lock_wait(note, LOCK_EX, 10, until) < 0)
 		return origin_set_silent(&origin, "of its mounts", fault);
 	if (note >= 0 && storage_is_recent(note))
-		return 0; /* the one before has asked */
+		return 0; /* the process that had the lock before has asked */
 	scoped_fd proc = open_node_proc(fault);
 	if (proc < 0 || sandbox_open_recorded(&sandbox, job, name, &holder, fault) < 0)
 		return -1;

@@ -275,8 +275,9 @@ static int number_descriptors(struct preparation *p, struct fault *fault)
 }
 
 /*
- * Makes the template the one that steps find: with the record, which is the last. If this process is killed before it,
- * the record is that of the zygote before, whose sockets nobody serves then: who cannot connect has it replaced.
+ * Makes the template the one that steps find, with the record, which is written last. If this process is killed before
+ * that, the record is of the previous zygote, whose sockets nobody serves then: a caller that cannot connect has that
+ * zygote replaced.
  * Returns 0, or -1 with a fault.
  */
 static int publish(const struct preparation *p, const struct record *zygote, struct fault *fault)

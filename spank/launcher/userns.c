@@ -54,7 +54,8 @@ __attribute__((noreturn)) static void hold_namespace(int proc, uid_t owner, int 
 {
 	pid_t self = read_self(proc).pid, parent = getppid();
 
-	/* The kernel forgets the signal with each change of credentials: last. Whose parent is gone by then ends. */
+	/* The kernel forgets the signal with each change of credentials: so this is last. The child ends if its parent
+	 * has ended by then. */
 	if (become_owner(owner) < 0 || unshare(CLONE_NEWUSER) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
 	    getppid() != parent || write(ready, &self, sizeof(self)) != sizeof(self))
 		_exit(1);

@@ -73,7 +73,7 @@ static int end_with_caller(struct fault *fault)
 	return 0;
 }
 
-/* Reads the user from the words uid, gid and groups. Returns 0, or -1 where uid or gid is missing. */
+/* Reads the user from the words uid, gid and groups. Returns 0, or -1 if uid or gid is missing. */
 static int read_user(struct user *user)
 {
 	static gid_t groups[65536];

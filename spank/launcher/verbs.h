@@ -39,7 +39,7 @@ int command_run(char **command, const struct node *node, const struct user *user
 int ended_report(const struct node *node, int64_t until, struct fault *fault);
 
 /*
- * Assembles the template of the jail that the words name, and stays as its zygote. Returns 0 where another launcher was
+ * Assembles the template of the jail that the words name, and stays as its zygote. Returns 0 if another launcher was
  * faster, or -1 with a fault.
  */
 int template_serve(const struct node *node, int64_t until, struct fault *fault);

@@ -23,7 +23,7 @@ struct mounts {
 };
 
 #define RECENT_MS 1000
-#define MANY 512 /* mounts that take milliseconds to read, as of home directories that are mounted one by one */
+#define MANY 512 /* mounts that take milliseconds to read, such as home directories that are mounted one by one */
 
 static struct mounts remembered[2];
 static int64_t read_at; /* clock_ms */
@@ -84,8 +84,8 @@ static int find_automounters(char *text, struct mounts *mounts)
 
 /*
  * Reports whether a mount comes and goes with the node's, of which the template has a copy: one in the node's own
- * directories of the stage, as of a login session or a container, or one that an automounter made. Where the node
- * removes its directory, the copy goes, too.
+ * directories of the stage, such as that of a login session or a container, or one that an automounter made. If the
+ * node removes its directory, the copy is removed, too.
  */
 static bool is_passing(const char *line, const struct mounts *automounters, bool stage)
 {
@@ -138,7 +138,8 @@ static int read_lasting(int fd, bool stage, struct mounts *mounts)
 	return result;
 }
 
-/* Reports whether a namespace has all mounts that it had. Those that came, as of an automounter, do not matter. */
+/* Reports whether a namespace has all mounts that it had. Additional mounts, such as those of an automounter, do not
+ * matter. */
 static bool has_all(int fd, const struct mounts *before)
 {
 	struct mounts now;

@@ -17,7 +17,7 @@
  */
 int watch_open(int proc, struct fault *fault);
 
-/* Remembers the mounts of the template and of its stage, but for those that come and go with the node's. Returns 0, or
+/* Remembers the mounts of the template and of its stage, except those that come and go with the node's. Returns 0, or
  * -1 with a fault. */
 int watch_remember(int template, int stage, struct fault *fault);
 

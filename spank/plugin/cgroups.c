@@ -86,7 +86,7 @@ void note_job_cgroups(const struct node *node, const char *job, const struct sha
 	write_ignored(fd, text, used);
 }
 
-/* Reads a number from a file; "" where there is none. */
+/* Reads a number from a file; "" if there is none. */
 static void read_number(int dir, const char *path, char *text, size_t size)
 {
 	read_file(dir, path, text, size);

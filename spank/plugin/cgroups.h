@@ -17,13 +17,13 @@
 /*
  * Finds the job's cgroups, in the thread's namespace: the ancestors of the thread's own, which is the step's. Slurm has
  * moved it there before it opens --output: with v2 when the step begins, with v1 when task/cgroup prepares it (in all
- * hierarchies but the freezer's). Returns how many there are: 0 where Slurm uses no cgroups.
+ * hierarchies but the freezer's). Returns how many there are: 0 if Slurm uses no cgroups.
  */
 int find_job_cgroups(struct shared *list, int max);
 
 /*
  * Notes in the job's records where the job's cgroups are, once: the metrics read them while the job runs. From
- * Slurm 26.05 on no one can tell from a job's number how they are called.
+ * Slurm 26.05 on their names do not follow from the job's number.
  */
 void note_job_cgroups(const struct node *node, const char *job, const struct shared *list, int count);
 

@@ -93,7 +93,7 @@ static const char *or_none(const char *value) { return value[0] ? value : "-"; }
 
 #define REPORT_MS (5 * 60 * 1000)
 
-/* Lets the launcher ask the driver, send the line, and fill the field. Returns 0, or -1 where it cannot be started. */
+/* Lets the launcher ask the driver, send the line, and fill the field. Returns 0, or -1 if it cannot be started. */
 static int start_report(const struct summary *summary, const struct node *node, const char *job, const char *what,
 			const char *field, const struct fault *fault)
 {

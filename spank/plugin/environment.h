@@ -16,7 +16,7 @@ void environment_add_login(spank_t sp, const struct site *site);
 
 /*
  * Removes the variables that lead to what a login session has below /run/user on the submit host, if the jail, whose
- * root is given, has no such directory of the user's. Programs then use their defaults; they fail where the directory
+ * root is given, has no such directory of the user's. Programs then use their defaults; they fail if the directory
  * is missing.
  */
 void environment_drop_session(spank_t sp, uid_t uid, int root);

@@ -70,7 +70,7 @@ int epilog_end_job(const struct node *node, const char *job, int64_t until, stru
 	if (lock >= 0)
 		result = end_locked(dirfd(dir), dir, until, left);
 	closedir(dir);
-	/* Not empty: a step came meanwhile, and the job is its now. */
+	/* It is not empty if a step came meanwhile: the job is that step's now. */
 	if (result == 0)
 		rmdir(path);
 	return result;

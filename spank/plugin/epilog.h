@@ -11,7 +11,7 @@
 
 /*
  * Ends the job's holders, removes its records, and removes its scratch directory or moves it to the trash, as left then
- * says. Returns 0 if nothing else is left; -1 where something is, which the launcher's verb epilog then takes over: a
+ * says. Returns 0 if nothing else is left; -1 if something is, which the launcher's verb epilog then takes over: a
  * lock that is held, a holder that does not end by until, a scratch directory that cannot be moved.
  */
 int epilog_end_job(const struct node *node, const char *job, int64_t until, struct leftover *left);

@@ -19,7 +19,7 @@ void event_entered(const struct node *node, spank_t sp, uint32_t id, const char 
 /* A step cannot enter its jail, which may be "", for that reason, GOJAIL_REASON_..., and fault. */
 void event_failed(int reason, const struct fault *fault, spank_t sp, uint32_t id, const char *jail);
 
-/* Reads a file of a node's or a job's records as words separated by commas; "" where there is none. */
+/* Reads a file of a node's or a job's records as words separated by commas; "" if there is none. */
 void read_words(int dir, const char *name, char *text, size_t size);
 
 /* What is known of a job that ends, read before its records are removed. */
@@ -28,9 +28,9 @@ struct summary {
 	bool others; /* another user's job of the same number left it: the record in slurmdbd is not that job's */
 	char uid[16];
 	char jails[256], versions[256]; /* separated by commas */
-	char memory[32];                /* bytes, at most; "" where no cgroup says so */
+	char memory[32];                /* bytes, at most; "" if no cgroup says so */
 	bool has_gpus;                  /* of NVIDIA */
-	char gpus[256];  /* the numbers of their device nodes; "" where the driver does not count what jobs use of them
+	char gpus[256];  /* the numbers of their device nodes; "" if the driver does not count what jobs use of them
 			  */
 	long long begun; /* Unix seconds */
 };
@@ -40,7 +40,7 @@ void summary_read(struct summary *summary, const struct node *node, const char *
 
 /*
  * A job has ended; net has the fields of what its rails carried, or is "", fault is why not all of it is gone, or
- * empty. Where the driver of its GPUs is to be asked, the launcher does that and sends the line: nobody waits for a
+ * empty. If the driver of the job's GPUs must be asked, the launcher asks it and sends the line: nobody waits for a
  * driver.
  */
 void event_ended(const struct summary *summary, const struct node *node, const char *job, const char *net,
@@ -51,7 +51,7 @@ bool is_first_node(const char *list, const char *node);
 
 /*
  * Maps the counters of a jail, or with "" those of steps whose jail is not known, for this process and the tasks that
- * it forks. Returns NULL where that is not possible.
+ * it forks. Returns NULL if that is not possible.
  */
 struct gojail_launches *launches_map(const struct node *node, const char *jail);
 

@@ -49,7 +49,7 @@ int forks_prepare(const struct sandbox *sandbox, bool domain, struct fault *faul
 int forks_begin(pid_t thread, bool epilogs, const struct sandbox *sandbox, const struct confine *confine,
 		struct fault *latch);
 
-/* From now on what is forked is slurmstepd's own again, but for the domain. */
+/* From now on what is forked is slurmstepd's own again, except the domain. */
 void forks_end(void);
 
 /* Reports whether the calling task is in the domain, if one was asked for. */

@@ -20,7 +20,7 @@ enum { BOUNDS = sizeof(bounds) / sizeof(bounds[0]) };
 _Static_assert(BOUNDS + 1 == sizeof(((struct gojail_launches *)0)->took) / sizeof(uint64_t), "one more than bounds");
 _Static_assert(GOJAIL_REASON_TASK + 1 == REASONS, "one for each reason");
 
-/* Opens STATE/launches, and creates it if it is missing. Returns -1 where it is not there, or not on tmpfs. */
+/* Opens STATE/launches, and creates it if it is missing. Returns -1 if it is not there, or not on tmpfs. */
 static int open_directory(const struct node *node)
 {
 	char path[GOJAIL_PATH_MAX + 16];

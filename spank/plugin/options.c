@@ -302,7 +302,7 @@ int options_pass_on(spank_t sp)
 		       0;
 }
 
-/* Reads the variable of the step, else the option (see the top of this file). Returns 0, or -1 where it is too long. */
+/* Reads the variable of the step, else the option (see the top of this file). Returns 0, or -1 if it is too long. */
 static int read_option(spank_t sp, const char *variable, const char *option, char *value, size_t size)
 {
 	int error = (int)spank_getenv(sp, variable, value, (int)size);

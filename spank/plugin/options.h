@@ -14,7 +14,7 @@ int options_register(spank_t sp);
  * after a message to the user. */
 int options_pass_on(spank_t sp);
 
-/* Reads what the step asks for, in slurmstepd. Returns 0, or -1 where a value is longer than any that is valid. */
+/* Reads what the step asks for, in slurmstepd. Returns 0, or -1 if a value is longer than any that is valid. */
 int options_read(spank_t sp, struct step_options *options);
 
 #endif

@@ -18,7 +18,7 @@
 struct program {
 	bool looked_up, copied;
 	char name[NAME_MAX + 1]; /* as the user wrote it; "": a path */
-	struct stat copy;        /* of the file that slurmd wrote on the node; st_ino is 0 where there is none */
+	struct stat copy;        /* of the file that slurmd wrote on the node; st_ino is 0 if there is none */
 };
 
 /* In srun: passes on to the step how its program is found. In sbatch and salloc: removes what a step has passed on. */

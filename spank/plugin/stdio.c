@@ -89,8 +89,8 @@ static bool parse_mount(char *line, uint64_t id, struct mount *mount)
 	return true;
 }
 
-/* Finds a mount by its id in an open mountinfo, and reports whether it is there. Other tasks read the same open file,
- * hence pread(2). */
+/* Finds a mount by its id in an open mountinfo, and reports whether that has it. Uses pread(2), since other tasks read
+ * the same open file. */
 static bool find_mount(int table, uint64_t id, struct mount *mount)
 {
 	static char text[65536];
@@ -226,7 +226,7 @@ static bool any_leads_elsewhere(int root, const char *path, const char *links, c
 /*
  * Reports whether the jail with that root has another file than the descriptor's at its path, or none: Slurm opened it
  * below a mount of the jail, or in a directory that has another name there by now, or through a link that leads
- * elsewhere by now. Not where that cannot be told, as for a user who may not search a directory there
+ * elsewhere by now. Reports false if that is not known: for a user who may not search a directory there
  * (--jail-root=range), and for an overlay.
  */
 static bool is_elsewhere(int fd, const struct stat *st, int root, const char *links)

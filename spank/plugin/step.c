@@ -71,7 +71,7 @@ static int read_spec(spank_t sp, uint32_t id, struct sandbox_spec *spec, struct 
 }
 
 /*
- * Reads a list from the step's environment; "" where Slurm sets none. One that cannot be read whole is a fault, never
+ * Reads a list from the step's environment; "" if Slurm sets none. One that cannot be read whole is a fault, never
  * read in part.
  */
 static int read_list(spank_t sp, const char *name, char *list, size_t size, struct fault *fault)
@@ -128,7 +128,7 @@ static void enter_stage_for_fault(struct step *step, const struct jail *jail, co
 	bool shared;
 
 	if (step->fault.silent || step->window.open)
-		return; /* away: it is there */
+		return; /* the storage may be silent, or the thread is in the stage already */
 	sandbox_name(name, jail, spec);
 	if ((step->sandbox.stage < 0 ? storage_await(&step->node, jail, until, &ignored) :
 				       storage_await_job(&step->node, jail, spec->job, name, until, &ignored)) < 0)

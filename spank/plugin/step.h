@@ -42,7 +42,7 @@ struct step {
 	struct fault fault; /* the latch: the first fault of this step */
 	struct node node;
 	char job[32];                   /* its number, once it is known */
-	char jail[GOJAIL_NAME_MAX + 1]; /* its jail's name, likewise */
+	char jail[GOJAIL_NAME_MAX + 1]; /* its jail's name, once it is known */
 	char script[GOJAIL_PATH_MAX];   /* directory of the batch script, or "" */
 	struct x11 x11;
 	struct program program;

@@ -75,8 +75,8 @@ static int open_mounts(struct fault *fault)
 }
 
 /*
- * Checks what Slurm has opened for the user in the stage and keeps, which a batch step has nothing of. A process that
- * is not slurmstepd has a copy of its descriptors.
+ * Checks the files that Slurm has opened for the user in the stage and keeps open; a batch step has none. A process
+ * that is not slurmstepd has a copy of its descriptors.
  */
 static void check_stage_files(struct step *step)
 {
@@ -208,8 +208,8 @@ int tasks_forked(struct step *step, spank_t sp)
 	if (!step_is_jailed(step) || stage_window_is_elsewhere(&step->window) ||
 	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || step->forked < tasks)
 		return 0;
-	/* Not the jail: what Slurm reads of its tasks meanwhile is the node's /proc and /sys, and none that a user has
-	 * put there. */
+	/* The stage and not the jail: Slurm reads /proc and /sys about its tasks meanwhile, which must be the node's
+	 * and not what a user has put there. */
 	if (EPILOG_IS_LOOKED_FOR && stage_window_open(&step->window, step->sandbox.stage, &late) < 0)
 		/* A failure here would drain the node. Slurm looks for them on the node then, and they run in the jail
 		 * or nowhere. */

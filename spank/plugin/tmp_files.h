@@ -36,7 +36,7 @@ void pmix_remove(const struct pmix *pmix, int tmp);
 
 /* The cookies of srun --x11. */
 struct x11 {
-	char path[64]; /* "" where there is none */
+	char path[64]; /* "" if there is none */
 	char cookies[4096];
 	size_t length; /* of cookies */
 };

@@ -167,6 +167,6 @@ bool starter_is_root(char *const *argv)
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d", (int)parent);
 	scoped_fd process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	/* The directory is the parent's if that has not ended later. */
+	/* The directory is the parent's if the parent is still the same afterwards. */
 	return process >= 0 && record_is_of_root(process) && executes_su(process) && getppid() == parent;
 }
