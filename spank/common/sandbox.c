@@ -234,6 +234,15 @@ bool job_has_owner(int job, uid_t uid)
 	return read_owner(job, uid, wanted, owner, sizeof(owner));
 }
 
+int job_open_own(const struct node *node, const char *job, uid_t uid)
+{
+	int dir = job_open(node, job);
+
+	if (dir >= 0 && !job_has_owner(dir, uid))
+		close_fd(&dir);
+	return dir;
+}
+
 int job_check_owner(int job, uid_t uid, struct fault *fault)
 {
 	char wanted[24], owner[24];

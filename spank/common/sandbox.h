@@ -120,6 +120,9 @@ bool job_is_run(const char *job);
 /* Opens the directory of a job in the state directory. Returns -1 with errno. */
 int job_open(const struct node *node, const char *job);
 
+/* The same for a directory that is noted as this user's. Returns -1 for another one. */
+int job_open_own(const struct node *node, const char *job, uid_t uid);
+
 /* Reports whether the directory of the job is noted as this user's. */
 bool job_has_owner(int job, uid_t uid);
 

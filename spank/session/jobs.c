@@ -34,13 +34,9 @@ static bool has_ended(const struct node *node, const char *job)
 }
 
 /* Opens the directory of a job that belongs to the user and has not ended. Returns -1 if there is none. */
-static int open_own_job(const struct node *node, const char *job, uid_t uid)
+static int open_running_job(const struct node *node, const char *job, uid_t uid)
 {
-	int dir = has_ended(node, job) ? -1 : job_open(node, job);
-
-	if (dir >= 0 && !job_has_owner(dir, uid))
-		close_fd(&dir);
-	return dir;
+	return has_ended(node, job) ? -1 : job_open_own(node, job, uid);
 }
 
 static void set_choice(struct choice *choice, const char *job, const char *name, const char *jail, int64_t made)
@@ -71,7 +67,7 @@ static void choose_allocated(struct choice *choice, const struct node *node, con
 static void choose_of_job(struct choice *choice, const struct node *node, const struct site *site, const char *job,
 			  const char *jail, uid_t uid)
 {
-	int fd = open_own_job(node, job, uid);
+	int fd = open_running_job(node, job, uid);
 	DIR *dir = list_directory(fd);
 	struct record holder;
 	bool any = false;
@@ -200,7 +196,7 @@ int jobs_choose(struct choice *choice, const struct node *node, const struct sit
 int jobs_open(struct sandbox *sandbox, const struct choice *choice, const struct node *node, uid_t uid,
 	      struct fault *fault)
 {
-	scoped_fd dir = open_own_job(node, choice->job, uid);
+	scoped_fd dir = open_running_job(node, choice->job, uid);
 	struct record holder;
 
 	if (dir < 0 || sandbox_open_recorded(sandbox, dir, choice->name, &holder, fault) < 0 || holder.uid != uid)

@@ -54,16 +54,6 @@ static int build_sandbox(const struct choice *choice, const struct node *node, c
 	return sandbox_launch("login", 0, node, choice->jail, &spec, until, fault);
 }
 
-/* Opens the directory of the sandbox, if it is the user's. Returns -1 if there is none. */
-static int open_directory(const struct choice *choice, const struct node *node, uid_t uid)
-{
-	int dir = job_open(node, choice->job);
-
-	if (dir >= 0 && !job_has_owner(dir, uid))
-		close_fd(&dir);
-	return dir;
-}
-
 /* Takes a shared lock on the sandbox in that directory. Returns it, or -1 if the sandbox has been ended meanwhile, or
  * with a fault. */
 static int lock_sandbox(int dir, int64_t until, struct fault *fault)
@@ -92,7 +82,7 @@ int login_open(struct sandbox *sandbox, const struct choice *choice, const struc
 	struct fault ended = {0};
 
 	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-		scoped_fd dir = open_directory(choice, node, caller->uid);
+		scoped_fd dir = job_open_own(node, choice->job, caller->uid);
 		int lock = dir < 0 ? -1 : lock_sandbox(dir, until, fault);
 		struct record holder;
 
