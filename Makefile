@@ -11,6 +11,7 @@ docdir   = $(PREFIX)/share/doc/gojail
 unitdir  = $(PREFIX)/lib/systemd/system
 udevdir  = $(PREFIX)/lib/udev/rules.d
 netdir   = $(PREFIX)/lib/systemd/network
+presetdir = $(PREFIX)/lib/systemd/system-preset
 mandir   = $(PREFIX)/share/man
 bashdir  = $(PREFIX)/share/bash-completion/completions
 fishdir  = $(PREFIX)/share/fish/vendor_completions.d
@@ -352,7 +353,7 @@ install: all install-docs ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DES
 	install -m 755 $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(LIBRARY) $(JAILCLI) $(DESTDIR)$(libdir)
 	install -m 4755 $(SESSION) $(DESTDIR)$(libdir)
 	install -m 755 $(CLI) $(HEALTH) $(EXPORTER) $(DESTDIR)$(sbindir)
-	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(udevdir) $(DESTDIR)$(netdir)
+	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(udevdir) $(DESTDIR)$(netdir) $(DESTDIR)$(presetdir)
 	for unit in vf nccl metrics exporter; do sed 's|/usr/local/sbin|$(sbindir)|; s|/usr/local/share/doc/gojail|$(docdir)|' \
 		packaging/systemd/gojail-$$unit.service >$(DESTDIR)$(unitdir)/gojail-$$unit.service; done
 	install -m 644 packaging/systemd/gojail-nccl.timer packaging/systemd/gojail-metrics.timer $(DESTDIR)$(unitdir)
@@ -362,6 +363,7 @@ install: all install-docs ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DES
 	for name in slurmd slurmd-dynamic slurmctld; do sed 's|/usr/local/lib/gojail|$(libdir)|' packaging/systemd/$$name.conf >$(DESTDIR)$(docdir)/systemd/$$name.conf || exit; done
 	install -m 644 packaging/udev/80-gojail-vf.rules $(DESTDIR)$(udevdir)
 	install -m 644 packaging/systemd/10-gojail-vf.network $(DESTDIR)$(netdir)
+	install -m 644 packaging/systemd/50-gojail.preset $(DESTDIR)$(presetdir)
 	install -d $(addprefix $(DESTDIR)$(mandir)/,man5 man8) $(DESTDIR)$(bashdir) $(DESTDIR)$(fishdir) $(DESTDIR)$(zshdir)
 	install -m 644 $(dir $(MAN))*.5 $(DESTDIR)$(mandir)/man5
 	install -m 644 $(dir $(MAN))*.8 $(DESTDIR)$(mandir)/man8
@@ -406,7 +408,8 @@ uninstall: ## remove what install put below $(DESTDIR)$(PREFIX)
 		$(addprefix $(DESTDIR)$(zshdir)/,_gojail _gojail-healthcheck _gojail-exporter) \
 		$(addprefix $(DESTDIR)$(unitdir)/,gojail-vf.service gojail-nccl.service gojail-nccl.timer gojail-metrics.service gojail-metrics.timer gojail-exporter.service) \
 		$(addprefix $(DESTDIR)$(docdir)/systemd/,slurmd.conf slurmd-dynamic.conf slurmctld.conf) $(DESTDIR)$(docdir)/grafana/gojail-*.json $(DESTDIR)$(docdir)/prometheus/gojail-*.rules.yml \
-		$(DESTDIR)$(udevdir)/80-gojail-vf.rules $(DESTDIR)$(netdir)/10-gojail-vf.network
+		$(DESTDIR)$(udevdir)/80-gojail-vf.rules $(DESTDIR)$(netdir)/10-gojail-vf.network \
+		$(DESTDIR)$(presetdir)/50-gojail.preset
 	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)/systemd $(DESTDIR)$(docdir)/grafana $(DESTDIR)$(docdir)/prometheus $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir)
 
 fuzz: ## each fuzz test for FUZZTIME

@@ -278,7 +278,11 @@ touch /etc/modprobe.d/gojail-rdma.conf
 		"mount below": {written + "mount -t tmpfs tmpfs /var/lib/gojail/n1", "umount /var/lib/gojail/n1", dir + "/var/lib/gojail/n1 is mounted\n" + all},
 		"bind mount below": {written + "mkdir /var/lib/gojail/jobs/17 /var/site; touch /var/site/file; mount --bind /var/site /var/lib/gojail/jobs/17",
 			"umount /var/lib/gojail/jobs/17; [ -e /var/site/file ]", dir + "/var/lib/gojail/jobs/17 is mounted\n" + all},
-		"a job": {written + "mkdir -p /run/gojail/jobs/17", "", dir + "jobs or sessions that run here have their files below it: 17\n" + all},
+		"a job": {written + "mkdir -p /run/gojail/jobs/17", "", dir + "jobs or sessions that run here have their files below it: 17\n" +
+			"gojail: /run/gojail is left until the next boot: jobs or sessions run, or something is mounted there\n" + all},
+		"records": {"mkdir -p /run/gojail/jobs; touch /run/gojail/site", "[ ! -e /run/gojail ]", ""},
+		"a mount among the records": {"mkdir -p /run/gojail/x /var/site; touch /var/site/file; mount --bind /var/site /run/gojail/x", "umount /run/gojail/x; [ -e /var/site/file ]",
+			"gojail: /run/gojail is left until the next boot: jobs or sessions run, or something is mounted there\n"},
 		"no /proc": {written + "mount -t tmpfs tmpfs /proc", "umount /proc", "cut: /proc/self/mountinfo: No such file or directory\n" + dir +
 			"what is mounted below it cannot be read in /proc/self/mountinfo\n" + all},
 		"a symbolic link": {"mkdir /var/site; touch /var/site/file; mkdir -p /etc/modprobe.d; ln -s /var/site /var/lib/gojail", "", dir + "it is a symbolic link\nlink\n"},

@@ -174,3 +174,15 @@ func TestUnitsNeedNoHome(t *testing.T) {
 		}
 	}
 }
+
+// TestPresetDisablesAll: at the first boot of an image systemd enables what no preset disables.
+func TestPresetDisablesAll(t *testing.T) {
+	text, err := os.ReadFile("50-gojail.preset")
+	require.NoError(t, err)
+	units, err := filepath.Glob("gojail-*.*")
+	require.NoError(t, err)
+	require.Len(t, units, 6)
+	for _, unit := range units {
+		assert.Contains(t, string(text), "disable "+unit+"\n")
+	}
+}
