@@ -120,6 +120,8 @@ type checker struct {
 
 	serviceUser func() serviceUser // findServiceUser, which is called once, by the first jail that needs it
 
+	faults map[string]bool // subjects that have a finding, of the node
+
 	wasFull, isFull bool // whether the scratch directory was, and is, full
 }
 
@@ -156,7 +158,13 @@ func Check(n Node, report func(Finding)) {
 func needAll(*config.Jail, *probe) bool { return true }
 
 func newChecker(n Node, report func(Finding)) *checker {
-	c := &checker{node: n, report: func(f Finding) { report(f.forAdministrator()) }, ids: &userNamespace{}}
+	c := &checker{node: n, ids: &userNamespace{}, faults: map[string]bool{}}
+	c.report = func(f Finding) {
+		if f.Level != OK {
+			c.faults[f.Subject] = true
+		}
+		report(f.forAdministrator())
+	}
 	c.serviceUser = sync.OnceValue(c.findServiceUser)
 	return c
 }

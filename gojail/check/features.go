@@ -34,17 +34,15 @@ func (c *checker) checkLoginScripts(conf node.SlurmConf) {
 	if c.config.AllowNone {
 		return
 	}
-	for name := range strings.SplitSeq(conf.Values["jobsubmitplugins"], ",") {
-		if name = strings.TrimSpace(name); strings.TrimPrefix(name, "job_submit/") == "gojail" {
-			if !hasSubmitPlugin(conf) {
-				c.warn("features", c.describePluginDir(conf)+", and restart slurmctld",
-					"JobSubmitPlugins of slurm.conf has gojail, but no directory of its PluginDir has %s on this "+
-						"host: slurmctld does not start on a host where that is so", submitPlugin)
-				return
-			}
-			c.ok("features", "JobSubmitPlugins has gojail: slurmd runs no login scripts of users on the node")
+	if c.mustSubmit(conf) {
+		if !hasSubmitPlugin(conf) {
+			c.warn("features", c.describePluginDir(conf)+", and restart slurmctld",
+				"JobSubmitPlugins of slurm.conf has gojail, but no directory of its PluginDir has %s on this host: "+
+					"slurmctld does not start on a host where that is so", submitPlugin)
 			return
 		}
+		c.ok("features", "JobSubmitPlugins has gojail: slurmd runs no login scripts of users on the node")
+		return
 	}
 	if conf.Values["getenvtimeout"] == "0" {
 		path, release := findNodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(c.config).Dirs))
@@ -57,6 +55,13 @@ func (c *checker) checkLoginScripts(conf node.SlurmConf) {
 		", and restart slurmctld",
 		"sbatch --get-user-env, --export=NONE and scrontab make slurmd run the user's ~/.bash_profile on the node, "+
 			"outside the jail and the job's cgroup")
+}
+
+// mustSubmit reports whether slurm.conf names job_submit/gojail.
+func (c *checker) mustSubmit(conf node.SlurmConf) bool {
+	return slices.ContainsFunc(strings.Split(conf.Values["jobsubmitplugins"], ","), func(name string) bool {
+		return strings.TrimPrefix(strings.TrimSpace(name), "job_submit/") == "gojail"
+	})
 }
 
 // submitPlugin is the file of job_submit/gojail.

@@ -5,9 +5,7 @@ package check
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -31,9 +29,7 @@ func (c *checker) checkInside(j *config.Jail, view *plan.View, root int) {
 			j.Root, linker)
 	}
 	c.checkTaskPrologsLinker(j, linker)
-	c.checkTaskPrograms(j, root, func(path string) bool {
-		return isMounted(path) || plan.Inside(plan.JobMounts(c.config, j, "", false, os.Stat), path)
-	})
+	c.checkTaskPrograms(j, root, slices.Concat(view.Spec.Mounts, plan.JobMounts(c.config, j, "", false, os.Stat)))
 	c.checkHomes(j, root, isMounted)
 	c.checkNames(j, root, view.Spec.Mounts)
 	if j.Slurm && !plan.Inside(plan.JobMounts(c.config, j, "", false, os.Stat), "/etc/passwd") &&
@@ -125,25 +121,6 @@ func (c *checker) checkTaskPrologsLinker(j *config.Jail, missingLinker string) {
 			"Slurm %s starts the TaskProlog of slurm.conf through slurmstepd, whose dynamic linker, %s, is missing "+
 				"in %s: every step fails",
 			release, missingLinker, j.Root)
-	}
-}
-
-// checkTaskPrograms reports a TaskProlog or TaskEpilog of slurm.conf that a jail lacks: slurmstepd runs both
-// in the jail, and fails the step where the first one cannot be executed (exec_task in task.c).
-func (c *checker) checkTaskPrograms(j *config.Jail, root int, isMounted func(path string) bool) {
-	values := node.ReadSlurmConf(c.config).Values
-	for _, key := range []string{"TaskProlog", "TaskEpilog"} {
-		path := values[strings.ToLower(key)]
-		if !filepath.IsAbs(path) || strings.ContainsAny(path, " *,") || !isMissingIn(root, path, isMounted) {
-			continue
-		}
-		const remedy = "install it there, or add it to host = of the jail and run gojail init"
-		if key == "TaskProlog" {
-			c.failIn(isContent(j, path), "jail "+j.Name, remedy,
-				"%s of slurm.conf, %s, is missing in %s: every step fails", key, path, j.Root)
-			continue
-		}
-		c.warn("jail "+j.Name, remedy, "%s of slurm.conf, %s, is missing in %s and does not run", key, path, j.Root)
 	}
 }
 

@@ -63,9 +63,10 @@ func (c *checker) checkJail(j *config.Jail) {
 	c.checkInside(j, view, root)
 	c.checkPlaces(j, facts, func(path string) bool { return plan.Inside(view.Spec.Mounts, path) })
 	c.checkHidden(j, root)
+	seen := c.checkSlurmdsView(j)
 	users := c.checkForUsers(j, root, func(path string) bool { return plan.Inside(view.Spec.Mounts, path) })
 	isolation := c.checkIsolation(j, root) // last: it maps the ids of an image's mount
-	if !targets || !sources || !users || !isolation {
+	if !targets || !sources || !seen || !users || !isolation {
 		return
 	}
 	c.ok(subject, "%s: %d mounts, all mount targets exist", j.Root, len(view.Spec.Mounts))
@@ -166,7 +167,7 @@ func targetsRemedy(j *config.Jail, root int) string {
 func (c *checker) reportNotes(j *config.Jail, facts *node.HostFacts) {
 	subject := "jail " + j.Name
 	if err := checkRootOwner(j); err != nil {
-		c.warn(subject, "the root and all directories above it should belong to root", "%v", err)
+		c.warn(subject, "", "users can change the jail: %v", err)
 	}
 	for _, m := range j.Mounts {
 		if isUsersSource(m) && rootpath.Exists(m.Source) { // checkSources reports a missing one

@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/trusted"
@@ -50,18 +53,42 @@ func (c *checker) checkKernel() bool {
 
 // checkParts checks the installed files in the library directory.
 func (c *checker) checkParts() {
-	remedy := "install gojail again on this node (its package, or make install)"
-	good := true
+	found := map[string]bool{}
 	for _, name := range []string{contract.Plugin, contract.Launcher, contract.Library} {
-		path := filepath.Join(c.node.LibDir, name)
-		if err := checkPart(path); err != nil {
-			good = false
-			c.fail("installation", remedy, "%v", err)
+		err := checkPart(filepath.Join(c.node.LibDir, name))
+		if err == nil || found[err.Error()] { // a fault of a directory is that of each file in it
+			continue
 		}
+		found[err.Error()] = true
+		remedy := ""
+		if !strings.Contains(err.Error(), "run: ") && !strings.Contains(err.Error(), "replace it by a copy: ") {
+			remedy = c.describeInstallation()
+		}
+		c.fail("installation", remedy, "%v", err)
 	}
-	if good {
+	if len(found) == 0 {
 		c.ok("installation", "%s holds the plugin, the launcher and the library", c.node.LibDir)
 	}
+}
+
+// describeInstallation returns how to install gojail again in the way that this host was set up: dpkg notes which
+// package has the plugin.
+func (c *checker) describeInstallation() string {
+	plugin := filepath.Join(c.node.LibDir, contract.Plugin)
+	lists, _ := filepath.Glob(c.node.path("/var/lib/dpkg/info/gojail*.list"))
+	packages := slices.DeleteFunc(lists, func(list string) bool {
+		return !slices.Contains(node.ConfLines(list), plugin)
+	})
+	prefix, isInstalled := strings.CutSuffix(c.node.LibDir, "/lib/gojail")
+	switch {
+	case len(packages) > 0:
+		return "install the packages gojail and gojail-slurm-RELEASE again: dpkg -i gojail_*.deb gojail-slurm-*.deb"
+	case rootpath.Exists(c.node.path("/var/lib/rpm")) && prefix == "/usr":
+		return "install the packages gojail and gojail-slurm-RELEASE again: rpm -U --replacepkgs gojail-*.rpm"
+	case isInstalled:
+		return "run in gojail's sources: make install PREFIX=" + oneline.ShellWord(prefix)
+	}
+	return "install gojail again on this node (its package, or make install)"
 }
 
 // checkPart fails if others than root could replace a file, or if it is truncated.
@@ -82,7 +109,7 @@ func checkPart(path string) error {
 	}
 	f.Close()
 	if filepath.Ext(path) == "" && st.Mode&0o111 == 0 {
-		return fmt.Errorf("%s: is not executable", path)
+		return fmt.Errorf("%s: is not executable; run: chmod 755 %s", path, oneline.ShellWord(path))
 	}
 	return nil
 }
@@ -91,12 +118,16 @@ func checkPart(path string) error {
 func (c *checker) checkState() {
 	dir := c.node.State
 	if err := trusted.Parents(dir); err != nil {
-		c.fail("state", "or move it to /run, with state= in plugstack.conf", "%v", err)
+		c.fail("state", "", "jobs' records lie there: %v", err)
 		return
 	}
 	var st unix.Stat_t
 	switch err := unix.Lstat(dir, &st); {
 	case err == unix.ENOENT && rootpath.Exists(filepath.Dir(dir)):
+		if err := checkWritable(filepath.Dir(dir)); err != nil && !isOutOfRoom(err) {
+			c.fail("state", "mount it writable", "%s does not exist, and cannot be created: %v", dir, err)
+			return
+		}
 		c.ok("state", "%s does not exist yet; the first job creates it", dir)
 		return
 	case err != nil:
@@ -104,7 +135,7 @@ func (c *checker) checkState() {
 		return
 	}
 	if err := trusted.Check(dir, &st, unix.S_IFDIR); err != nil {
-		c.fail("state", "it must belong to root, mode 0700", "%v", err)
+		c.fail("state", "", "jobs' records lie there: %v", err)
 		return
 	}
 	full, free, err := findLack(dir, 4<<20, false)

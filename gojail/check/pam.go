@@ -133,6 +133,19 @@ func (c *checker) checkUserManager(services []string) {
 	}
 }
 
+// checkBegin warns where a session cannot begin before the first step of its job on a node: slurmd runs gojail's Prolog
+// only then, without PrologFlags=Alloc and what implies it (slurm.conf(5)).
+func (c *checker) checkBegin(conf node.SlurmConf) {
+	flags := conf.Values["prologflags"]
+	for _, flag := range []string{"alloc", "contain", "x11", "nohold", "deferbatch", "forcerequeueonfail"} {
+		if hasWord(flags, flag) {
+			return
+		}
+	}
+	c.warn("sessions", "write PrologFlags=Alloc to slurm.conf, and restart slurmctld and slurmd",
+		"without PrologFlags=Alloc ssh to a node is refused until a step of the job has begun there")
+}
+
 // checkAdoption reports what keeps pam_slurm_adopt from putting a session into its job's cgroup.
 func (c *checker) checkAdoption(conf node.SlurmConf, pam []pamRule) {
 	switch {

@@ -50,7 +50,7 @@ func (c *checker) checkPlugstack(conf node.SlurmConf) {
 		c.ok("plugstack", "%s is required", p.Path)
 		c.checkSamePlugin(&p, conf, line)
 		c.checkRelease(p.Path, conf)
-		c.checkPluginForUsers(conf, p.Path)
+		c.checkFilesForUsers(conf, p.Path)
 	}
 	c.checkArguments(&p)
 }
@@ -66,6 +66,16 @@ func chooseLine(own []node.SpankPlugin) node.SpankPlugin {
 // a comment.
 func (c *checker) describeNewLine(conf node.SlurmConf) string {
 	plugin := filepath.Join(c.node.LibDir, contract.Plugin)
+	for _, line := range conf.Ignored { // such as one with "Required"
+		if strings.Contains(line.Text, contract.Plugin) {
+			return "replace " + line.At + " by: " + correctLine(line.Text, plugin)
+		}
+	}
+	for _, p := range conf.Plugstack { // such as one with a path in quotes
+		if strings.Contains(p.Path, contract.Plugin) {
+			return "replace " + p.At + " by: " + correctLine(strings.Join(p.Arguments, " "), plugin)
+		}
+	}
 	for _, comment := range conf.Comments {
 		if comment.Path == plugin {
 			return "remove the # at the beginning of " + comment.At
@@ -76,6 +86,23 @@ func (c *checker) describeNewLine(conf node.SlurmConf) string {
 			"required " + plugin
 	}
 	return "add this line to " + conf.Files[0] + ": required " + plugin
+}
+
+// correctLine returns a line of plugstack.conf that names the plugin, with the arguments of a faulty one.
+func correctLine(faulty, plugin string) string {
+	words := []string{"required", plugin}
+	for _, word := range strings.Fields(faulty) {
+		if isArgument(word) {
+			words = append(words, word)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// isArgument reports whether the plugin takes a word as an argument (node_find in spank/common/node.c).
+func isArgument(word string) bool {
+	name, value, _ := strings.Cut(word, "=")
+	return (name == "config" || name == "state") && filepath.IsAbs(value)
 }
 
 // checkSamePlugin checks that the plugin is the one that is installed with this program: gojail's Prolog accepts no
@@ -98,12 +125,16 @@ func (c *checker) checkSamePlugin(p *node.SpankPlugin, conf node.SlurmConf, reme
 // checkOtherLines checks the lines of plugstack.conf that do not name gojail's plugin.
 func (c *checker) checkOtherLines(conf node.SlurmConf) {
 	for _, line := range conf.Ignored {
-		c.warn("plugstack", "write required, optional or include, and a path", "%s: Slurm ignores this line", line)
+		if strings.Contains(line.Text, contract.Plugin) {
+			continue // describeNewLine replaces it
+		}
+		c.warn("plugstack", "write required, optional or include, and a path, or remove "+line.At,
+			"%s: %q: Slurm ignores this line", line.At, line.Text)
 	}
 	for _, p := range conf.Plugstack {
-		if p.Required && filepath.Base(p.Path) != contract.Plugin && filepath.IsAbs(p.Path) &&
-			!rootpath.Exists(p.Path) {
-			c.fail("plugstack", "install it, or remove its line",
+		if p.Required && filepath.Base(p.Path) != contract.Plugin && !rootpath.Exists(p.Path) &&
+			!strings.Contains(p.Path, contract.Plugin) {
+			c.fail("plugstack", "install it, or remove "+p.At,
 				"%s: required plugin %s does not exist: srun, sbatch and slurmd cannot start", p.At, p.Path)
 		}
 	}
@@ -113,15 +144,18 @@ func (c *checker) checkOtherLines(conf node.SlurmConf) {
 // compares them with the files of this check.
 func (c *checker) checkArguments(p *node.SpankPlugin) {
 	for _, word := range p.Arguments {
-		name, value, _ := strings.Cut(word, "=")
+		name, _, _ := strings.Cut(word, "=")
+		remedy := "replace " + p.At + " by: " + correctLine(strings.Join(p.Arguments, " "), p.Path)
 		switch {
+		case isArgument(word):
+			continue
 		case name != "config" && name != "state" || !strings.Contains(word, "="):
-			c.fail("plugstack", "supported arguments: config=FILE and state=DIR",
-				"%s: unknown argument %q of %s: every job step fails", p.At, word, contract.Plugin)
-		case !filepath.IsAbs(value):
-			c.fail("plugstack", "write an absolute path",
-				"%s: argument %q is not an absolute path: every job step fails", p.At, word)
+			c.fail("plugstack", remedy, "%s: unknown argument %q of %s, which takes config=FILE and state=DIR: every "+
+				"job step fails", p.At, word, contract.Plugin)
+		default:
+			c.fail("plugstack", remedy, "%s: argument %q is not an absolute path: every job step fails", p.At, word)
 		}
+		return
 	}
 	config := p.Argument("config", contract.DefaultConfig, c.node.Name)
 	if config != c.node.Config && filepath.IsAbs(config) {

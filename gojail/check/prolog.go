@@ -11,7 +11,6 @@ import (
 
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/node"
-	"github.com/gojail/gojail/internal/rootpath"
 )
 
 // checkProlog checks that slurm.conf names gojail's Prolog. A node without the plugin runs jobs outside
@@ -55,43 +54,6 @@ func (c *checker) checkProlog(conf node.SlurmConf) {
 	}
 	c.warn("prolog", remedy, "slurm.conf does not name gojail's Prolog: on a node that does not load the plugin, "+
 		"jobs run outside their jail")
-}
-
-// checkScripts reports a Prolog or Epilog that slurmd cannot run, for which it fails each job and drains the node. It
-// reports whether slurmd can run the Prologs. own is the path of gojail's.
-func (c *checker) checkScripts(conf node.SlurmConf, own string) bool {
-	good := true
-	for _, value := range conf.Prologs {
-		if lack := findScriptsLack(conf, value); lack != "" {
-			good = false
-			remedy := "correct Prolog= in slurm.conf, or put the script there on each node"
-			if strings.HasPrefix(filepath.Base(value), "prolog-") && rootpath.Exists(own) {
-				remedy = "write Prolog=" + own + " to slurm.conf"
-			}
-			c.fail("prolog", remedy, "Prolog=%s %s: every job fails and drains this node", value, lack)
-		}
-	}
-	if value := conf.Values["epilog"]; value != "" {
-		if lack := findScriptsLack(conf, value); lack != "" {
-			c.fail("epilog", "correct Epilog= in slurm.conf, or put the script there on each node",
-				"Epilog=%s %s: the end of each job drains this node", value, lack)
-		}
-	}
-	return good
-}
-
-// findScriptsLack returns why slurmd cannot run a script of slurm.conf, or "". A pattern may match none.
-func findScriptsLack(conf node.SlurmConf, value string) string {
-	info, err := os.Stat(conf.Beside(value))
-	switch {
-	case value == "" || strings.ContainsAny(value, "*?["):
-		return ""
-	case err != nil:
-		return "does not exist"
-	case info.Mode()&0o111 == 0:
-		return "is not executable"
-	}
-	return ""
 }
 
 var (

@@ -14,6 +14,8 @@ func TestCheckProlog(t *testing.T) {
 	n.writeFile(t, "site", "#!/bin/sh\n"+n.LibDir+"/prolog-1 || exit 1\n", 0o755)
 	n.writeFile(t, "other", "#!/bin/sh\n", 0o755)
 	n.writeFile(t, "plain", "#!/bin/sh\n", 0o644)
+	n.writeFile(t, "crlf", "#!/bin/sh\r\n", 0o755)
+	n.writeFile(t, "bsh", "#! /bin/bsh -e\n", 0o755)
 	const remedy = "; add Prolog=LIB/prolog-1 to slurm.conf, once all nodes have it; up to 22.05, where there is a Prolog already, run it at the start of that"
 	const missing = "WARN  prolog: slurm.conf does not name gojail's Prolog: on a node that does not load the plugin, jobs run outside their jail" + remedy
 	for lines, want := range map[string]string{
@@ -26,11 +28,14 @@ func TestCheckProlog(t *testing.T) {
 		"Prolog=DIR/s*": "WARN  prolog: Prolog=DIR/s* matches gojail's Prolog on this node; on a node without that file it does not, " +
 			"and jobs run outside their jail" + remedy,
 		"Prolog=/opt/gojail/absent/prolog-1": "FAIL  prolog: Prolog=/opt/gojail/absent/prolog-1 does not exist: every job fails and drains this node; " +
-			"write Prolog=LIB/prolog-1 to slurm.conf",
-		"Prolog=DIR/sitee":                      "FAIL  prolog: Prolog=DIR/sitee does not exist: every job fails and drains this node; correct Prolog= in slurm.conf, or put the script there on each node",
-		"Prolog=LIB/prolog-1\nProlog=DIR/plain": "FAIL  prolog: Prolog=DIR/plain is not executable: every job fails and drains this node; correct Prolog= in slurm.conf, or put the script there on each node",
-		"Prolog=LIB/prolog-1\nEpilog=ended":     "FAIL  epilog: Epilog=ended does not exist: the end of each job drains this node; correct Epilog= in slurm.conf, or put the script there on each node",
+			"replace Prolog=/opt/gojail/absent/prolog-1 by Prolog=LIB/prolog-1 in DIR/slurm/slurm.conf, and run: scontrol reconfigure",
+		"Prolog=DIR/sitee":                      "FAIL  prolog: Prolog=DIR/sitee does not exist: every job fails and drains this node; put the script there on each node, or remove Prolog=DIR/sitee in DIR/slurm/slurm.conf, and run: scontrol reconfigure",
+		"Prolog=LIB/prolog-1\nProlog=DIR/plain": "FAIL  prolog: Prolog=DIR/plain is not executable: every job fails and drains this node; run: chmod 755 DIR/plain",
+		"Prolog=LIB/prolog-1\nEpilog=ended":     "FAIL  epilog: Epilog=ended does not exist: the end of each job drains this node; put the script there on each node, or remove Epilog=ended in DIR/slurm/slurm.conf, and run: scontrol reconfigure",
 		"Prolog=LIB/prolog-1\nEpilog=none.d/*":  "",
+		"Prolog=LIB/prolog-1\nProlog=DIR/lib":   "FAIL  prolog: Prolog=DIR/lib is not a regular file: every job fails and drains this node; put the script there on each node, or remove Prolog=DIR/lib in DIR/slurm/slurm.conf, and run: scontrol reconfigure",
+		"Prolog=LIB/prolog-1\nProlog=DIR/crlf":  "FAIL  prolog: Prolog=DIR/crlf has lines that end with a carriage return, as Windows writes them: every job fails and drains this node; run: sed -i 's/\\r$//' DIR/crlf",
+		"Prolog=LIB/prolog-1\nEpilog=DIR/bsh":   "FAIL  epilog: Epilog=DIR/bsh is a script of /bin/bsh, which does not exist: the end of each job drains this node; install it, or correct the first line of DIR/bsh",
 	} {
 		place := strings.NewReplacer("LIB", n.LibDir, "DIR", n.dir)
 		n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\nPluginDir="+n.dir+"/plugins\nJobSubmitPlugins=gojail\n"+place.Replace(lines)+"\n", 0o644)

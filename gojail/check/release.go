@@ -20,7 +20,7 @@ import (
 func (c *checker) checkRelease(plugin string, conf node.SlurmConf) {
 	built, err := readPluginVersion(plugin)
 	if err != nil {
-		c.fail("plugstack", "install gojail again on this node (its package, or make install)", "%v", err)
+		c.fail("plugstack", c.describeInstallation(), "%v", err)
 		return
 	}
 	path, release := findNodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(c.config).Dirs))

@@ -52,6 +52,9 @@ func (c *checker) checkSessions(conf node.SlurmConf) {
 	}
 	if !login {
 		c.checkAdoption(conf, pam)
+		if !adopts { // otherwise checkAdoption asks for Contain, which implies it
+			c.checkBegin(conf)
+		}
 	}
 	c.checkPAMNamespaces(conf, pam)
 	if err != nil {

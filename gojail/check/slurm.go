@@ -4,6 +4,7 @@ package check
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/procfs"
 	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/trusted"
@@ -32,6 +34,7 @@ func (c *checker) checkSlurm() {
 	if c.checkConfigless(conf) {
 		c.checkPlugstack(conf)
 	}
+	c.checkPluginDirs(conf)
 	c.checkSpool(conf)
 	if c.hasSlurmJail() {
 		c.checkMunge(conf)
@@ -47,20 +50,37 @@ func (c *checker) checkSlurm() {
 	c.checkEpilog(conf)
 	c.checkFeatures(conf)
 	c.checkLaunch(conf)
+	c.checkConstraints(conf)
 	c.checkSessions(conf)
-	slurmds := findProcesses("slurmd")
-	c.checkChroot(slurmds)
+	slurmds := c.findSlurmds()
+	c.checkSlurmd(slurmds)
+	c.checkCommands(conf)
 	c.checkLatency(conf, slurmds)
 }
 
-// checkChroot reports a slurmd in a chroot: setns(2) changes to the root of the mount namespace, which
-// differs from slurmd's root then.
-func (c *checker) checkChroot(slurmds []int) {
-	for _, pid := range slurmds {
-		if root, err := os.Readlink(fmt.Sprintf("/proc/%d/root", pid)); err == nil && root != "/" {
-			c.fail("slurmd", "start it without chroot(8), in a mount namespace with that root",
-				"process %d runs in the chroot %s, where no step gets a jail", pid, root)
+// checkPluginDirs reports a PluginDir of slurm.conf with which no part of Slurm starts: a directory that does not exist
+// (_validate_plugin_dir in read_config.c), or none with Slurm's own plugins, whose directory it replaces.
+func (c *checker) checkPluginDirs(conf node.SlurmConf) {
+	value := conf.Values["plugindir"]
+	good := slices.DeleteFunc(slices.Clone(conf.Plugins), func(dir string) bool { return !rootpath.Exists(dir) })
+	var missing []string
+	for _, dir := range conf.Plugins {
+		if !slices.Contains(good, dir) {
+			missing = append(missing, dir+" does not exist")
 		}
+	}
+	if path, _ := findNodesRelease(good); value != "" && path == "" {
+		if path, _ = findNodesRelease(node.ReadSlurm(c.config).Dirs); path != "" {
+			good = append([]string{filepath.Dir(path)}, good...)
+			missing = append(missing, "none has Slurm's own plugins")
+		}
+	}
+	if len(missing) > 0 {
+		if c.mustSubmit(conf) && !slices.Contains(good, c.node.LibDir) {
+			good = append(good, c.node.LibDir)
+		}
+		c.fail("slurm", describeEdit(conf, "replace PluginDir="+value+" by PluginDir="+strings.Join(good, ":")),
+			"PluginDir=%s: %s: no daemon and no command of Slurm starts", value, strings.Join(missing, ", and "))
 	}
 }
 
@@ -83,9 +103,9 @@ func (c *checker) checkSpool(conf node.SlurmConf) {
 	host, _, _ := strings.Cut(node.HostName(), ".")
 	want := filepath.Clean(strings.NewReplacer("%n", c.config.Node, "%h", host).Replace(given))
 	if want != c.config.Slurm.Spool {
-		c.fail("spool", "remove spool = from [slurm], or make it equal; otherwise batch jobs fail",
-			"%s here, but SlurmdSpoolDir is %s",
-			c.config.Slurm.Spool, want)
+		c.fail("spool",
+			fmt.Sprintf("write spool = %q in [slurm] of %s, or correct SlurmdSpoolDir", given, c.config.Path),
+			"%s here, but SlurmdSpoolDir is %s: batch jobs fail", c.config.Slurm.Spool, want)
 		return
 	}
 	// SlurmUser tells slurmd what to run as which user, so owning the directory gives it no more rights.
@@ -123,7 +143,7 @@ func findPasswdUID(path, name string) (uint32, bool) {
 // (sackd(8)).
 const sackSocket = "sack.socket"
 
-// checkMunge warns if munge's socket, or slurmd's in its place, is missing, which does not fail a launch
+// checkMunge warns if users do not reach munge's socket, or slurmd's in its place, which does not fail a launch
 // (spank/common/job_mounts.c).
 func (c *checker) checkMunge(conf node.SlurmConf) {
 	var st unix.Stat_t
@@ -137,11 +157,53 @@ func (c *checker) checkMunge(conf node.SlurmConf) {
 				"a jail", path)
 	case auth != "" && auth != "auth/munge" && auth != "auth/slurm":
 	case missing:
-		c.warn("munge", "start munged, correct munge = in [slurm], or write slurm = false in the jails",
+		c.warn("munge",
+			"run: systemctl restart munge; or correct munge = in [slurm], or write slurm = false in the jails",
 			"%s is not munge's socket: srun inside a jail fails", path)
 	default:
-		c.ok("munge", "%s exists", path)
+		c.checkSocket(path)
 	}
+}
+
+// checkSocket reports a socket to which users cannot connect: nobody serves it any more, or modes keep them out.
+func (c *checker) checkSocket(path string) {
+	err := asUser(func() error { return connect(path) })
+	switch {
+	case err == nil:
+		c.ok("munge", "%s exists, and users can connect to it", path)
+	case errors.Is(err, unix.EACCES):
+		remedy := "see /etc/munge and the modes of the directories above"
+		if top, failed := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0); failed == nil {
+			defer unix.Close(top)
+			list, _ := findClosed(top, path, unix.W_OK|unix.R_OK)
+			var commands []string
+			for _, one := range list {
+				right := "x"
+				if one == list[len(list)-1] && one.path == resolveInRoot(top, path) {
+					right = "rw"
+				}
+				commands = append(commands, "chmod a+"+right+" "+oneline.ShellWord(one.path))
+			}
+			remedy = "run: " + strings.Join(commands, " && ")
+		}
+		c.warn("munge", remedy, "users may not connect to %s: srun and other commands of Slurm fail for them", path)
+	default:
+		c.warn("munge", "run: systemctl restart munge",
+			"nobody serves %s (%v): Slurm's commands fail, and no job starts", path, oneline.Errno(err))
+	}
+}
+
+// connect connects to a Unix socket, and ends the connection.
+func connect(path string) error {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != unix.EAGAIN {
+		return err // a full queue is somebody's who serves it
+	}
+	return nil
 }
 
 // checkLatency warns about settings outside gojail that delay each launch.
@@ -166,10 +228,8 @@ func (c *checker) checkLatency(conf node.SlurmConf, slurmds []int) {
 // hasExternStep reports whether each job has the step into which pam_slurm_adopt puts sessions (PrologFlags of
 // slurm.conf(5)).
 func hasExternStep(conf node.SlurmConf) bool {
-	return slices.ContainsFunc(strings.Split(strings.ToLower(conf.Values["prologflags"]), ","), func(flag string) bool {
-		flag = strings.TrimSpace(flag)
-		return flag == "contain" || flag == "x11" // which implies the other
-	})
+	flags := conf.Values["prologflags"]
+	return hasWord(flags, "contain") || hasWord(flags, "x11") // which implies the other
 }
 
 // hasHwlocPath reports whether a process has HWLOC_PLUGINS_PATH in its environment.
@@ -179,13 +239,17 @@ func hasHwlocPath(pid int) bool {
 		bytes.Contains(text, []byte("\x00HWLOC_PLUGINS_PATH="))
 }
 
-// findProcesses returns the pids of root's processes with that name (/proc/PID/comm). A user's process
-// may have any name, and its memory may lie on a file system that never answers, so that reading its
-// environment hangs.
+// findProcesses returns the pids of root's processes with that name (/proc/PID/comm), without those of containers,
+// which have a PID namespace of their own. A user's process may have any name, and its memory may lie on a file system
+// that never answers, so that reading its environment hangs.
 func findProcesses(name string) []int {
+	own, err := procfs.ReadNamespace(os.Getpid(), "pid")
 	pids, _ := procfs.ListNumbers("/proc")
 	return slices.DeleteFunc(pids, func(pid int) bool {
-		return procfs.ReadName("/proc", pid) != name ||
-			!procfs.IsRoots(pid)
+		if procfs.ReadName("/proc", pid) != name || !procfs.IsRoots(pid) {
+			return true
+		}
+		its, failed := procfs.ReadNamespace(pid, "pid")
+		return err == nil && failed == nil && its != own
 	})
 }

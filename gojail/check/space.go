@@ -37,7 +37,7 @@ const (
 func (c *checker) checkScratch() {
 	dir := c.config.Scratch
 	if err := trusted.Parents(filepath.Join(dir, contract.JobsDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		c.fail("scratch", "every job's /tmp lies there: it must belong to root", "%v", err)
+		c.fail("scratch", "", "every job's /tmp lies there: %v", err)
 		return
 	}
 	exists := rootpath.Exists(dir)
@@ -61,7 +61,7 @@ func (c *checker) checkScratch() {
 	}
 	var fs unix.Statfs_t
 	if unix.Statfs(dir, &fs) == nil && fs.Flags&unix.ST_NOEXEC != 0 && c.usesScratch() {
-		c.warn("scratch", "mount that file system with exec",
+		c.warn("scratch", describeExec(c.config.Scratch),
 			"%s is on a file system that is mounted noexec: jobs cannot execute programs in their /tmp", dir)
 	}
 	if oldest := sandbox.FindOldestTrash(c.config.Scratch); !oldest.IsZero() && time.Since(oldest) > trashPatience {

@@ -15,6 +15,7 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/storage"
 )
 
@@ -132,14 +133,30 @@ func (c *checker) checkExec(j *config.Jail, m *storage.Mount) {
 	mounted := slices.Clone(j.Host)
 	for _, one := range j.Mounts {
 		mounted = append(mounted, one.Destination)
+		if slices.Contains(one.Options, "noexec") && (config.Under("/bin/sh", one.Destination) ||
+			config.Under("/usr/bin/sh", one.Destination)) {
+			c.fail("jail "+j.Name, fmt.Sprintf("remove noexec from options of the mount of %s in %s", one.Destination,
+				c.config.Path), "the mount of %s has noexec: its programs cannot be executed, and every new job fails",
+				one.Destination)
+		}
 	}
 	isMounted := func(path string) bool {
 		return slices.ContainsFunc(mounted, func(dir string) bool { return config.Under(path, dir) })
 	}
 	if m.Has("noexec") && !slices.Contains(j.Options, "exec") && !isMounted("/bin/sh") && !isMounted("/usr/bin/sh") {
-		c.fail("jail "+j.Name, "run: mount -o remount,exec "+m.Point+"; and remove noexec from /etc/fstab",
+		c.fail("jail "+j.Name, describeExec(m.Point),
 			"storage %s is mounted noexec: no program of the root can be executed, and every new job fails", m)
 	}
+}
+
+// describeExec returns what to do about a file system with noexec on which a path lies.
+func describeExec(path string) string {
+	if table, err := storage.ReadTable(); err == nil {
+		if m := table.Above(path); m != nil {
+			path = m.Point
+		}
+	}
+	return "run: mount -o remount,exec " + oneline.ShellWord(path) + "; and remove noexec from /etc/fstab"
 }
 
 // userNamespace is a user namespace to test id-mapped mounts with, opened once for all jails.

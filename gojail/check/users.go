@@ -3,10 +3,8 @@
 package check
 
 import (
-	"errors"
-	"fmt"
 	"os"
-	"runtime"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,76 +16,85 @@ import (
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
-// asUser calls try with the file access of a user who owns nothing and is in no group: root may open what no job's user
-// can. The kernel, and the server of the storage, decide. It takes the rights of one thread, which ends with the call
-// (setfsuid(2), credentials(7)).
-func asUser(try func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()              // without UnlockOSThread: the thread ends with this goroutine
-		if unix.Gettid() == unix.Getpid() { // other rights remove its signal at the end of the parent, too (prctl(2))
-			defer runtime.UnlockOSThread()
-			done <- asUser(try) // on another thread, since this one is locked
-			return
-		}
-		_, _, failed := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0)
-		unix.SetfsgidRetGid(lastUserID)
-		unix.SetfsuidRetUid(lastUserID)
-		if now, _ := unix.SetfsuidRetUid(-1); failed != 0 || now != lastUserID {
-			done <- nil // whoever is not root tries as the one who called
-			return
-		}
-		done <- try()
-	}()
-	return <-done
-}
-
-// findClosed returns the paths in a root whose modes are why a user may not execute the last of them, and whether one
-// of them admits nobody but root. Storage may refuse for another reason, such as a user without a ticket (sec=krb5,
-// nfs(5)), which says nothing about users who have one: then there are none.
-func findClosed(root int, paths ...string) (closed []string, toAll bool) {
-	err := asUser(func() error {
-		fd, err := rootpath.OpenBeneath(root, paths[len(paths)-1], rootpath.InRoot)
-		if err != nil {
-			return err
-		}
-		defer unix.Close(fd)
-		return unix.Faccessat2(fd, "", unix.X_OK, unix.AT_EMPTY_PATH|unix.AT_EACCESS)
-	})
-	if !errors.Is(err, unix.EACCES) {
-		return nil, false
-	}
-	for _, path := range paths {
-		fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)
-		if err != nil {
-			continue
-		}
-		var st unix.Stat_t
-		if unix.Fstat(fd, &st) == nil && st.Mode&0o001 == 0 {
-			closed, toAll = append(closed, path), toAll || !admitsSome(fd, &st)
-		}
-		unix.Close(fd)
-	}
-	return closed, toAll
-}
-
 // checkForUsers reports what keeps users out of a jail that root can enter. It reports whether they can.
 func (c *checker) checkForUsers(j *config.Jail, root int, isMounted func(path string) bool) bool {
-	if closed, toAll := findClosed(root, "/"); closed != nil {
+	if list, toAll := findClosed(root, "/", unix.X_OK); list != nil {
 		c.reportClosedRoot(j, root, toAll)
 		return false
 	}
-	closed, toAll := findClosed(root, "/usr", "/usr/bin", "/bin", "/bin/sh")
-	if closed != nil && !isMounted("/bin/sh") && !isMounted("/usr/bin/sh") {
-		c.reportClosedShell(j, root, closed, toAll)
+	if !c.checkShellForUsers(j, root, isMounted) {
 		return false
 	}
+	for _, one := range filesOfUsers {
+		list, _ := findClosed(root, one.path, unix.R_OK)
+		if list != nil && !isMounted(one.path) {
+			c.warn("jail "+j.Name, describeOpening(root, j.Root, describeModes(list, "rX")),
+				"%s: users may not read %s of the jail: %s", j.Root, one.path, one.without)
+		}
+	}
+	c.checkHomesForUsers(j, root, isMounted)
 	for _, m := range j.Mounts {
 		if m.Type == "bind" {
-			c.checkSourceForUsers(j, m)
+			c.checkSourceForUsers(j, m.Source, m.Destination)
+		}
+	}
+	for _, path := range j.Host {
+		c.checkSourceForUsers(j, path, path)
+	}
+	return true
+}
+
+// filesOfUsers are files of a jail that programs of users read, and what is so without them.
+var filesOfUsers = []struct{ path, without string }{
+	{"/etc/passwd", "they have numbers for names there, and programs that look up their user fail"},
+	{"/etc/group", "their groups have numbers for names there"},
+	{"/etc/nsswitch.conf", "programs look up names in files only"},
+	{"/etc/ld.so.cache", "programs may not find their libraries"},
+}
+
+// checkShellForUsers reports a shell that users may not execute, its dynamic linker and C library included. It reports
+// whether they may.
+func (c *checker) checkShellForUsers(j *config.Jail, root int, isMounted func(path string) bool) bool {
+	const shell = "/bin/sh"
+	if isMounted(shell) || isMounted("/usr"+shell) {
+		return true
+	}
+	type need struct {
+		path, name string
+		rights     uint32
+	}
+	needs := []need{{shell, shell, unix.X_OK}}
+	if f, err := rootpath.OpenFileInRoot(root, shell); err == nil {
+		if linker := readInterpreter(f); linker != "" && !isMounted(linker) {
+			needs = append(needs, need{linker, "the dynamic linker", unix.X_OK})
+		}
+		f.Close()
+	}
+	for _, dir := range libraryDirs {
+		if path := filepath.Join(dir, "libc.so.6"); !isMounted(path) {
+			needs = append(needs, need{path, "the C library", unix.R_OK})
+		}
+	}
+	for _, one := range needs {
+		if list, toAll := findClosed(root, one.path, one.rights); list != nil {
+			c.reportClosedShell(j, root, one.name, list, toAll)
+			return false
 		}
 	}
 	return true
+}
+
+// checkHomesForUsers reports home directories in the jail that their users may not enter.
+func (c *checker) checkHomesForUsers(j *config.Jail, root int, isMounted func(path string) bool) {
+	for _, home := range c.findUserHomes() {
+		dir := filepath.Dir(home)
+		if list, _ := findClosed(root, dir, unix.X_OK); list != nil && !isMounted(home) && !isMounted(dir) {
+			c.warn("jail "+j.Name, describeOpening(root, j.Root, describeModes(list, "x")),
+				"%s: users may not enter %s of the jail: their jobs start in /tmp, and do not find their files", j.Root,
+				dir)
+			return
+		}
+	}
 }
 
 // forAll begins the remedy for what a group or an ACL may keep from others on purpose.
@@ -100,7 +107,7 @@ func (c *checker) reportClosedRoot(j *config.Jail, root int, toAll bool) {
 	if err := unix.Fstat(root, &st); err != nil {
 		return
 	}
-	subject, remedy := "jail "+j.Name, describeOpening(root, j.Root, "chmod 755 "+j.Root)
+	subject, remedy := "jail "+j.Name, describeOpening(root, j.Root, "chmod 755 "+oneline.ShellWord(j.Root))
 	if !toAll {
 		c.warn(subject, forAll+remedy,
 			"%s has mode %04o: each job of a user whom neither the group %d nor an ACL admits fails",
@@ -112,35 +119,21 @@ func (c *checker) reportClosedRoot(j *config.Jail, root int, toAll bool) {
 		j.Root, st.Mode&0o7777)
 }
 
-// reportClosedShell reports a shell that users may not execute, and what on the way to it is closed.
-func (c *checker) reportClosedShell(j *config.Jail, root int, closed []string, toAll bool) {
-	subject, remedy := "jail "+j.Name, describeOpening(root, j.Root, "chmod a+rx "+resolveInRoot(root, closed))
+// reportClosedShell reports a shell, or what it needs, that users may not execute, and what on the way to it is closed.
+func (c *checker) reportClosedShell(j *config.Jail, root int, name string, list []closed, toAll bool) {
+	subject, remedy := "jail "+j.Name, describeOpening(root, j.Root, describeModes(list, "rx"))
 	if !toAll {
 		c.warn(subject, forAll+remedy,
-			"%s: only some users may execute /bin/sh of the jail (%s): every batch script of another user fails",
-			j.Root, strings.Join(closed, ", "))
+			"%s: only some users may execute %s of the jail (%s): every batch script of another user fails",
+			j.Root, name, joinNames(list))
 		return
 	}
-	c.failIn(isContent(j, closed...), subject, remedy,
-		"%s: users may not execute /bin/sh of the jail, only root may: every batch script of a user fails", j.Root)
-}
-
-// resolveInRoot returns the paths of the node that paths of a root lead to, as words of a shell. A link in the root,
-// which may be a user's, leads elsewhere outside of it: chmod of ROOT/bin/sh would change a file of the node.
-func resolveInRoot(root int, paths []string) string {
-	var words []string
-	for _, path := range paths {
-		fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)
-		if err != nil {
-			continue
-		}
-		to, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-		unix.Close(fd)
-		if word := oneline.ShellWord(to); err == nil && !slices.Contains(words, word) {
-			words = append(words, word)
-		}
+	var names []string
+	for _, one := range list {
+		names = append(names, one.name)
 	}
-	return strings.Join(words, " ")
+	c.failIn(isContent(j, names...), subject, remedy,
+		"%s: users may not execute %s of the jail, only root may: every batch script of a user fails", j.Root, name)
 }
 
 // describeOpening returns the remedy for what users may not enter: a command, or for an image another image.
@@ -151,38 +144,71 @@ func describeOpening(root int, path, command string) string {
 	return "run: " + command
 }
 
-// checkSourceForUsers warns about a directory of the node that a jail shows and that no user may enter.
-func (c *checker) checkSourceForUsers(j *config.Jail, m config.Mount) {
-	fd, err := unix.Open(m.Source, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+// checkSourceForUsers warns about a directory or file of the node that a jail shows and that no user may enter or read.
+func (c *checker) checkSourceForUsers(j *config.Jail, source, destination string) {
+	fd, err := unix.Open(source, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) // which triggers an automount
+	if err == unix.ENOTDIR {
+		fd, err = unix.Open(source, unix.O_PATH|unix.O_CLOEXEC, 0)
+	}
 	if err != nil {
-		return // a file, or checkSources reports it
+		return // checkSources reports it
 	}
 	defer unix.Close(fd)
-	if _, toAll := findClosed(fd, "/"); toAll { // otherwise it is for a group, or for those whom an ACL names
-		c.warn("jail "+j.Name, "if all users of the jail are to see what is in it: chmod a+x "+m.Source,
-			"%s (for %s): its mode keeps users out who neither own it nor are in its group", m.Source, m.Destination)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return
 	}
+	right, name := uint32(unix.X_OK), "x"
+	if st.Mode&unix.S_IFMT == unix.S_IFREG {
+		right, name = unix.R_OK, "r"
+	} else if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return
+	}
+	// The directories above do not matter once the source is mounted.
+	if st.Mode&right != 0 || st.Mode&(right<<3) != 0 && st.Gid != 0 || admitsSome(fd, &st) {
+		return // it is for all, for a group, or for those whom an ACL names
+	}
+	c.warn("jail "+j.Name, "if all users of the jail are to see what is in it: chmod a+"+name+" "+
+		oneline.ShellWord(source),
+		"%s (for %s): its mode keeps users out who neither own it nor are in its group", source, destination)
 }
 
-// checkPluginForUsers reports a file without which a user's srun and sbatch do not start: they read plugstack.conf, and
-// load what it names, with the user's rights.
-func (c *checker) checkPluginForUsers(conf node.SlurmConf, plugin string) {
-	closed := slices.DeleteFunc(append(slices.Clone(conf.Files), plugin), func(path string) bool {
-		return !errors.Is(asUser(func() error { return mayRead(path) }), unix.EACCES)
-	})
-	if len(closed) > 0 {
-		c.warn("plugstack", fmt.Sprintf("run: chmod a+r %s; and let users search the directories above (chmod a+x)",
-			strings.Join(closed, " ")),
+// checkFilesForUsers reports a file without which a user's srun and sbatch do not start: they read slurm.conf and
+// plugstack.conf, and load what the latter names, with the user's rights. It reports whether they start.
+func (c *checker) checkFilesForUsers(conf node.SlurmConf, plugin string) bool {
+	top, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return true
+	}
+	defer unix.Close(top)
+	files := append([]string{filepath.Join(conf.Dir, "slurm.conf")}, conf.Files...)
+	var paths, commands []string
+	for _, path := range append(files, plugin) {
+		list, _ := findClosed(top, path, unix.R_OK)
+		if list == nil {
+			continue
+		}
+		paths = append(paths, path)
+		for _, one := range list {
+			right := "rx" // of a directory, whose files an include may list
+			if one.name == list[len(list)-1].name && isRegular(one.path) {
+				right = "r"
+			}
+			if command := "chmod a+" + right + " " + oneline.ShellWord(one.path); !slices.Contains(commands, command) {
+				commands = append(commands, command)
+			}
+		}
+	}
+	if len(paths) > 0 {
+		c.warn("plugstack", "run: "+strings.Join(commands, " && "),
 			"users may not read %s: their srun and sbatch do not start on a host where that is so",
-			strings.Join(closed, ", "))
+			strings.Join(paths, ", "))
 	}
+	return len(paths) == 0
 }
 
-// mayRead fails if the calling thread may not open the file.
-func mayRead(path string) error {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err == nil {
-		unix.Close(fd)
-	}
-	return err
+// isRegular reports whether a path leads to a regular file.
+func isRegular(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }

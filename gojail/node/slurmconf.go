@@ -21,7 +21,7 @@ type SlurmConf struct {
 	Plugstack []SpankPlugin     // in Slurm's order
 	Files     []string          // plugstack.conf and those that it includes; the first need not exist
 	Comments  []SpankPlugin     // comments of these files that would name a plugin as lines
-	Ignored   []string          // lines of plugstack.conf that Slurm ignores, with file and line
+	Ignored   []IgnoredLine     // lines of plugstack.conf that Slurm ignores
 	Prologs   []string          // each Prolog of slurm.conf, which may be a pattern
 	Values    map[string]string // slurm.conf, with keys in lower case
 }
@@ -33,6 +33,9 @@ type SpankPlugin struct {
 	Arguments []string
 	At        string // file and line
 }
+
+// IgnoredLine is a line of plugstack.conf that Slurm ignores.
+type IgnoredLine struct{ Text, At string }
 
 // ReadSlurmConf reads slurm.conf and plugstack.conf.
 func ReadSlurmConf(c *config.Config) SlurmConf {
@@ -160,7 +163,7 @@ func (s *SlurmConf) readPlugstack(path string, depth int) {
 		case len(words) > 1 && (words[0] == "required" || words[0] == "optional"):
 			s.Plugstack = append(s.Plugstack, SpankPlugin{words[1], words[0] == "required", words[2:], at})
 		default:
-			s.Ignored = append(s.Ignored, fmt.Sprintf("%s: %q", at, strings.TrimSpace(line)))
+			s.Ignored = append(s.Ignored, IgnoredLine{strings.TrimSpace(line), at})
 		}
 	}
 }

@@ -375,7 +375,7 @@ func TestReadSlurmConf(t *testing.T) {
 		{Path: "relative.so", Required: true, Arguments: []string{}, At: at("plugstack.conf", 2)},
 		{Path: dir + "/plugins/there.so", Required: true, Arguments: []string{}, At: at("plugstack.conf", 4)},
 	}, conf.Plugstack)
-	assert.Equal(t, []string{at("plugstack.conf.d/gojail.conf", 3) + `: "more"`, at("plugstack.conf", 5) + `: "requierd /x.so"`}, conf.Ignored)
+	assert.Equal(t, []node.IgnoredLine{{Text: "more", At: at("plugstack.conf.d/gojail.conf", 3)}, {Text: "requierd /x.so", At: at("plugstack.conf", 5)}}, conf.Ignored)
 	own := conf.GojailPlugins()
 	require.Len(t, own, 1)
 	assert.Equal(t, "/run/x/n1", own[0].Argument("state", "/run/gojail", "n1"), "the last one counts")

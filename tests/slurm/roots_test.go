@@ -109,9 +109,11 @@ func TestRootWithoutTheTaskProlog(t *testing.T) {
 	r := c.Gojail("n1", "init", "busybox")
 	require.Zero(t, r.Code, r)
 	found := withoutFlags(c.Gojail("n1", "check").Stdout)
-	const remedy = "; install it there, or add it to host = of the jail and run gojail init\n"
-	assert.Contains(t, found, "FAIL  jail busybox: TaskProlog of slurm.conf, /etc/slurm/task_prolog, is missing in /srv/jails/busybox: every step fails"+remedy)
-	assert.Contains(t, found, "WARN  jail busybox: TaskEpilog of slurm.conf, /etc/slurm/task_epilog, is missing in /srv/jails/busybox and does not run"+remedy)
+	remedy := func(key, path string) string {
+		return "; install it there, or add it to host = of the jail and run gojail init busybox, or remove " + key + "=" + path + " in /etc/slurm/slurm.conf, and run: scontrol reconfigure\n"
+	}
+	assert.Contains(t, found, "FAIL  jail busybox: TaskProlog of slurm.conf, /etc/slurm/task_prolog, is missing in /srv/jails/busybox: every step fails"+remedy("TaskProlog", "/etc/slurm/task_prolog"))
+	assert.Contains(t, found, "WARN  jail busybox: TaskEpilog of slurm.conf, /etc/slurm/task_epilog, is missing in /srv/jails/busybox and does not run"+remedy("TaskEpilog", "/etc/slurm/task_epilog"))
 	assert.NotZero(t, c.Run(harness.Alice, "srun", "-Q", "-wn1", "-n1", "--chdir=/tmp", "--jail=busybox", "id", "-u").Code)
 }
 

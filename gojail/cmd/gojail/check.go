@@ -34,6 +34,9 @@ type and options, root squashed or not, id maps, attributes, latency.
 With a network.toml: the file itself, the cards, drivers and VFs that it asks
 for, the source of addresses, and quarantined VFs. Nothing is changed.
 
+What users need is tried with the rights of a user who owns nothing: entering
+the jails, their shell, the files of Slurm, munge's socket, srun and scontrol.
+
 Each line has a level, what was found, and what to do about it. OK: nothing to
 do. WARN: costs time, or may be unexpected. FAIL: launches fail. The exit code
 is 1 if any line is FAIL.`,
