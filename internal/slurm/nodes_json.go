@@ -106,14 +106,14 @@ func readNodeJSON(raw json.RawMessage) (n Node, err error) {
 	return n, oneline.Both(err, gpusErr)
 }
 
-// readErrors reads the list of errors that Slurm's commands write into their JSON, also where they exit with 0.
+// readErrors reads the list of errors that Slurm's commands write into their JSON, even if they exit with 0.
 func readErrors(d *json.Decoder) error {
 	var list []json.RawMessage
 	if err := d.Decode(&list); err != nil {
 		return err
 	}
 	if len(list) > 0 {
-		return fmt.Errorf("Slurm reports an error in it: %.200q", list[0])
+		return fmt.Errorf("it has an error that Slurm reports: %.200q", list[0])
 	}
 	return nil
 }

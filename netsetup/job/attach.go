@@ -84,7 +84,7 @@ func (n Node) addGres(job *attach.Job, r Request, cfg *config.Config) error {
 		case "nic":
 			if r.NoNICs {
 				return fmt.Errorf(
-					"Slurm reports the NICs of job %[1]s only to its steps, and none has begun on this node; "+
+					"the NICs of job %[1]s are known to its steps only, and none has begun on this node; "+
 						"start one here, and connect again: "+
 						"srun --jobid=%[1]s --overlap -N1 -n1 -w %[2]s --jail=%[3]s --jail-net=%[4]s true", r.Job,
 					n.Name,

@@ -37,7 +37,7 @@ gres = "nic:rail0"
 	require.NoError(t, err)
 	n := Node{Roots: tree.Roots(), Name: "n1"}
 	assert.EqualError(t, n.addGres(&attach.Job{}, Request{Job: "7", Jail: "debian", Label: "ai", GresTypes: "gpu,nic", NoNICs: true}, cfg),
-		"Slurm reports the NICs of job 7 only to its steps, and none has begun on this node; start one here, and connect again: srun --jobid=7 --overlap -N1 -n1 -w n1 --jail=debian --jail-net=ai true")
+		"the NICs of job 7 are known to its steps only, and none has begun on this node; start one here, and connect again: srun --jobid=7 --overlap -N1 -n1 -w n1 --jail=debian --jail-net=ai true")
 	for _, row := range []struct {
 		types, nics string
 		want        []string
