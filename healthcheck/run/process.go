@@ -134,7 +134,7 @@ func (p *process) kill() bool {
 		return true
 	}
 	_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL)
-	return !errors.Is(p.wait(lastWait), errStuck)
+	return !errors.Is(p.wait(exitWait), errStuck)
 }
 
 var errStuck = errors.New("it is stuck in the kernel")
