@@ -42,7 +42,10 @@ func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state
 		return nil, fmt.Errorf("the template of jail %s has just ended; try again", j.Name)
 	}
 	root, err := view.mountOf(view.root)
-	if err != nil || root == nil {
+	if err == nil && root == nil {
+		err = unix.ENOENT
+	}
+	if err != nil {
 		return nil, fmt.Errorf("the template of jail %s has no root in its mount table: %w; run: gojail reload", j.Name,
 			err)
 	}

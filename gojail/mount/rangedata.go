@@ -3,6 +3,7 @@
 package mount
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -66,7 +67,10 @@ func (v *mountView) mountsBelow(path string) []*mountinfo.Info {
 			list = append(list, m)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *mountinfo.Info) int { return len(a.Mountpoint) - len(b.Mountpoint) })
+	// Those that cover each other stand side by side: one place is attached once.
+	slices.SortStableFunc(list, func(a, b *mountinfo.Info) int {
+		return cmp.Or(len(a.Mountpoint)-len(b.Mountpoint), strings.Compare(a.Mountpoint, b.Mountpoint))
+	})
 	return slices.CompactFunc(list, func(a, b *mountinfo.Info) bool { return a.Mountpoint == b.Mountpoint })
 }
 

@@ -69,9 +69,11 @@ func (s *stripper) stripFile(full string, st *unix.Stat_t) error {
 		s.result.leaveOut(leftDevices, 1)
 		return unix.Unlink(full)
 	case unix.S_IFREG:
-		if st.Nlink == 1 || !s.links[st.Ino] {
+		if !s.links[st.Ino] {
 			s.result.Bytes += st.Size
-			s.links[st.Ino] = st.Nlink > 1
+		}
+		if st.Nlink > 1 {
+			s.links[st.Ino] = true
 		}
 		if st.Mode&setIDBits != 0 && !s.policy.Setuid {
 			s.result.leaveOut(leftSetuid, 1)
