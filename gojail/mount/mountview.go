@@ -66,6 +66,15 @@ func (v *mountView) mountOf(fd int) (*mountinfo.Info, error) {
 	return nil, nil
 }
 
+// findRoot returns the mount of the root, or an error if the table does not list it.
+func (v *mountView) findRoot() (*mountinfo.Info, error) {
+	root, err := v.mountOf(v.root)
+	if err == nil && root == nil {
+		err = unix.ENOENT
+	}
+	return root, err
+}
+
 // RegionOf returns the region of an open directory.
 func (v *mountView) RegionOf(fd int) (region, error) {
 	m, err := v.mountOf(fd)

@@ -41,10 +41,7 @@ func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state
 	if start, err := procfs.StartTime(template.PID); err != nil || start != template.Start {
 		return nil, fmt.Errorf("the template of jail %s has just ended; try again", j.Name)
 	}
-	root, err := view.mountOf(view.root)
-	if err == nil && root == nil {
-		err = unix.ENOENT
-	}
+	root, err := view.findRoot()
 	if err != nil {
 		return nil, fmt.Errorf("the template of jail %s has no root in its mount table: %w; run: gojail reload", j.Name,
 			err)
