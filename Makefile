@@ -29,6 +29,7 @@ BUILD := build
 # pages and the completions.
 HOSTARCH := $(shell $(GO) env GOHOSTARCH)
 ARCH     ?= $(HOSTARCH)
+override ARCH := $(patsubst x86_64,amd64,$(patsubst aarch64,arm64,$(ARCH)))
 HOST      = $(BUILD)
 ifneq ($(ARCH),$(HOSTARCH))
 HOST  := build

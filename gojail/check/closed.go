@@ -45,6 +45,8 @@ func asUser(try func() error) error {
 type closed struct {
 	name string // in the root, with links resolved
 	path string // on the node
+
+	toAll bool // it admits nobody but root
 }
 
 // findClosed returns what keeps a user from a path in a root, with the given rights of access(2), and whether that
@@ -81,7 +83,8 @@ func findClosed(root int, path string, rights uint32) (list []closed, toAll bool
 		}
 		var st unix.Stat_t
 		if unix.Fstat(fd, &st) == nil && st.Mode&need != need {
-			list, toAll = append(list, closed{one, filepath.Join(top, one)}), toAll || !admitsSome(fd, &st)
+			toOne := !admitsSome(fd, &st)
+			list, toAll = append(list, closed{one, filepath.Join(top, one), toOne}), toAll || toOne
 		}
 		unix.Close(fd)
 	}

@@ -21,13 +21,13 @@ const commandTimeout = 5 * time.Second
 // checkCommands runs commands of Slurm with the rights of a user who owns nothing, as users run them on a submit host
 // and in the jails. They read all files of Slurm's configuration, load what these name, and ask slurmctld: a fault that
 // no other check knows of shows there. Faults that were reported already are not repeated.
-func (c *checker) checkCommands(conf node.SlurmConf) {
+func (c *checker) checkCommands() {
 	commands, dir := node.FindCommands(c.config)
 	known := c.faults["plugstack"] || c.faults["slurm"] || c.faults["capabilities"] // by which root cannot be another
 	if c.watch || known || len(commands) == 0 || !c.hasSlurmJail() || os.Geteuid() != 0 {
 		return
 	}
-	text, err := c.runForUsers(conf, filepath.Join(dir, "srun"), "--help")
+	text, err := c.runForUsers(filepath.Join(dir, "srun"), "--help")
 	switch {
 	case err != nil:
 		c.warn("commands", "correct what it names", "users' srun and sbatch do not start on this host: %v", err)
@@ -39,7 +39,7 @@ func (c *checker) checkCommands(conf node.SlurmConf) {
 	case c.faults["munge"]:
 		return
 	}
-	text, err = c.runForUsers(conf, filepath.Join(dir, "scontrol"), "ping")
+	text, err = c.runForUsers(filepath.Join(dir, "scontrol"), "ping")
 	if strings.Contains(text, " is UP") {
 		c.ok("commands", "srun and scontrol work for users on this host")
 		return
@@ -56,10 +56,10 @@ func (c *checker) checkCommands(conf node.SlurmConf) {
 }
 
 // runForUsers runs a command of Slurm with the rights of a user who owns nothing, and returns its output.
-func (c *checker) runForUsers(conf node.SlurmConf, path string, args ...string) (string, error) {
+func (c *checker) runForUsers(path string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
 	return command.Run(ctx, command.Command{Path: path, Args: args,
-		Env:        []string{"SLURM_CONF=" + filepath.Join(conf.Dir, "slurm.conf")},
+		Env:        []string{"SLURM_CONF=" + filepath.Join(c.config.Slurm.Conf, "slurm.conf")},
 		Credential: &syscall.Credential{Uid: lastUserID, Gid: lastUserID}})
 }

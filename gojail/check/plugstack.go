@@ -50,7 +50,7 @@ func (c *checker) checkPlugstack(conf node.SlurmConf) {
 		c.ok("plugstack", "%s is required", p.Path)
 		c.checkSamePlugin(&p, conf, line)
 		c.checkRelease(p.Path, conf)
-		c.checkFilesForUsers(conf, p.Path)
+		c.checkFilesForUsers(node.ReadSlurmConf(c.config), p.Path) // users read this one, whatever slurmd reads
 	}
 	c.checkArguments(&p)
 }
@@ -131,8 +131,11 @@ func (c *checker) checkOtherLines(conf node.SlurmConf) {
 		c.warn("plugstack", "write required, optional or include, and a path, or remove "+line.At,
 			"%s: %q: Slurm ignores this line", line.At, line.Text)
 	}
+	// Without PluginDir and a command of Slurm's nobody knows where Slurm looks for a relative name.
+	dir, _ := findNodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(c.config).Dirs))
 	for _, p := range conf.Plugstack {
-		if p.Required && filepath.Base(p.Path) != contract.Plugin && !rootpath.Exists(p.Path) &&
+		isKnown := filepath.IsAbs(p.Path) || dir != ""
+		if p.Required && isKnown && filepath.Base(p.Path) != contract.Plugin && !rootpath.Exists(p.Path) &&
 			!strings.Contains(p.Path, contract.Plugin) {
 			c.fail("plugstack", "install it, or remove "+p.At,
 				"%s: required plugin %s does not exist: srun, sbatch and slurmd cannot start", p.At, p.Path)

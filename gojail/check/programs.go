@@ -56,7 +56,10 @@ func findScriptLack(f io.Reader, path string, exists func(string) bool) programL
 		return programLack{}
 	}
 	line, _, _ = bytes.Cut(line, []byte("\n"))
-	interpreter, _, _ := strings.Cut(strings.TrimLeft(string(line), " \t"), " ")
+	interpreter := strings.TrimLeft(string(line), " \t")
+	if end := strings.IndexAny(interpreter, " \t"); end >= 0 { // spacetab of fs/binfmt_script.c
+		interpreter = interpreter[:end]
+	}
 	switch {
 	case strings.HasSuffix(interpreter, "\r"):
 		return programLack{"has lines that end with a carriage return, as Windows writes them",
@@ -125,6 +128,9 @@ func (c *checker) checkTaskPrograms(j *config.Jail, root int, mounts []specs.Mou
 		}
 		switch {
 		case lack.why == "":
+		case strings.HasPrefix(lack.why, forSome):
+			c.warn("jail "+j.Name, lack.remedy, "%s of slurm.conf, %s, %s: every step of another user fails", key, path,
+				lack.why)
 		case key == "TaskProlog":
 			c.failIn(isContent(j, path), "jail "+j.Name, lack.remedy, "%s of slurm.conf, %s, %s: every step fails", key,
 				path, lack.why)
@@ -137,9 +143,13 @@ func (c *checker) checkTaskPrograms(j *config.Jail, root int, mounts []specs.Mou
 // findTaskLack returns why users cannot execute a path in a jail: a file of its root, or one of the node that a mount
 // shows there.
 func (c *checker) findTaskLack(j *config.Jail, root int, mounts []specs.Mount, path string) programLack {
+	isMounted := func(path string) bool { return findMountOf(mounts, path) != nil }
 	m := findMountOf(mounts, path)
+	if m == nil && (leadsToMount(root, path, isMounted) || isMounted("/usr"+path)) {
+		return programLack{} // a link, as /bin to usr/bin, leads into a mount
+	}
 	exists := func(interpreter string) bool {
-		return !isMissingIn(root, interpreter, func(path string) bool { return findMountOf(mounts, path) != nil })
+		return !isMissingIn(root, interpreter, isMounted) || leadsToMount(root, interpreter, isMounted)
 	}
 	if m == nil {
 		return findLackIn(root, path, "/", exists, "in "+j.Root,
@@ -160,13 +170,19 @@ func (c *checker) findTaskLack(j *config.Jail, root int, mounts []specs.Mount, p
 		"on this node", "put it there")
 }
 
+// forSome begins why not all users can execute a program.
+const forSome = "can be executed only by users whom its group or an ACL admits"
+
 // findLackIn returns why users cannot execute a path in a root. The directories above shown do not matter. exists
 // reports whether the jail has an interpreter; where names the root, and remedy is what to do about a missing file.
 func findLackIn(root int, path, shown string, exists func(string) bool,
 	where, remedy string) programLack {
 	fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return programLack{"is missing " + where, remedy}
+	case err != nil:
+		return programLack{} // of the storage, which says nothing about users: root_squash, for example
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
@@ -176,6 +192,9 @@ func findLackIn(root int, path, shown string, exists func(string) bool,
 	}
 	list, _ := findClosed(root, path, unix.X_OK|unix.R_OK)
 	list = slices.DeleteFunc(list, func(one closed) bool { return !config.Under(one.name, shown) })
+	if len(list) > 0 && !slices.ContainsFunc(list, func(one closed) bool { return one.toAll }) {
+		return programLack{forSome + " " + where, forAll + "run: " + describeModes(list, "rx")}
+	}
 	if len(list) > 0 {
 		return programLack{"cannot be executed by users " + where, "run: " + describeModes(list, "rx")}
 	}
@@ -185,6 +204,20 @@ func findLackIn(root int, path, shown string, exists func(string) bool,
 	}
 	defer f.Close()
 	return findScriptLack(f, onNode, exists)
+}
+
+// leadsToMount reports whether a path, or a directory above it, is a link of the root that leads into a mount.
+func leadsToMount(root int, path string, isMounted func(string) bool) bool {
+	for _, one := range listPrefixes(path) {
+		to := rootpath.ReadLink(root, one)
+		if to != "" && !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(one), to)
+		}
+		if to != "" && isMounted(filepath.Join(to, strings.TrimPrefix(path, one))) {
+			return true
+		}
+	}
+	return false
 }
 
 // findMountOf returns the last mount at or above a path, or nil.

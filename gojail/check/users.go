@@ -183,12 +183,16 @@ func (c *checker) checkFilesForUsers(conf node.SlurmConf, plugin string) bool {
 	defer unix.Close(top)
 	files := append([]string{filepath.Join(conf.Dir, "slurm.conf")}, conf.Files...)
 	var paths, commands []string
+	forWhom := forAll
 	for _, path := range append(files, plugin) {
-		list, _ := findClosed(top, path, unix.R_OK)
+		list, toAll := findClosed(top, path, unix.R_OK)
 		if list == nil {
 			continue
 		}
 		paths = append(paths, path)
+		if toAll {
+			forWhom = ""
+		}
 		for _, one := range list {
 			right := "rx" // of a directory, whose files an include may list
 			if one.name == list[len(list)-1].name && isRegular(one.path) {
@@ -200,7 +204,7 @@ func (c *checker) checkFilesForUsers(conf node.SlurmConf, plugin string) bool {
 		}
 	}
 	if len(paths) > 0 {
-		c.warn("plugstack", "run: "+strings.Join(commands, " && "),
+		c.warn("plugstack", forWhom+"run: "+strings.Join(commands, " && "),
 			"users may not read %s: their srun and sbatch do not start on a host where that is so",
 			strings.Join(paths, ", "))
 	}

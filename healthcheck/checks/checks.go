@@ -30,7 +30,7 @@ var table = [...]row{
 	{"kernel-log", check.Drain, 4 * time.Second, 1, 1, childKernel, unknown, kernelLog},
 	{"disk", check.Drain, 4 * time.Second, 2, 2, childKernel, unknown, disk},
 	{"edac", check.Drain, 4 * time.Second, 1, 1, childKernel, unknown, edac},
-	{"munge", check.Drain, 5 * time.Second, 2, 1, childKernel, unknown, munge},
+	{"munge", check.Drain, 5 * time.Second, 2, 1, childControl, unknown, munge},
 	{"daemons", check.Drain, 4 * time.Second, 2, 1, childKernel, unknown, daemons},
 
 	{"default-route", check.Drain, 2 * time.Second, 2, 1, childKernel, unknown, defaultRoute},
@@ -105,7 +105,7 @@ const (
 	childJail    = "jail" // its storage can hang, and must not keep the checks of the node from running
 	childGPU     = "gpu"
 	childInforom = "inforom"
-	childControl = "control" // name services can hang
+	childControl = "control" // name services and munged can take long
 	// The assertions of nhc.conf can hang in three ways.
 	childNHC        = "nhc"
 	childNHCFiles   = "nhc-files"

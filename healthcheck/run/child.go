@@ -96,12 +96,13 @@ func (r *Runner) runQueue(ctx context.Context, queue []int, results chan<- Resul
 			queue = same
 		}
 		finding, answered := r.awaitFinding(ctx, answer, row)
-		took, ended := time.Since(answer.asked), true
+		took, killed := time.Since(answer.asked), (*process)(nil)
 		if !answered || len(queue) == 0 {
-			ended, w = w.process.kill(), nil
+			killed, w = w.process, nil
+			killed.kill()
 		}
 		results <- r.newResult(place, finding, took)
-		if !answered && !ended {
+		if !answered && errors.Is(killed.wait(exitWait), errStuck) {
 			r.skipChecks(same, blockedText, errStuck, results)
 			_, queue = r.splitQueue(queue, row.Child)
 		}

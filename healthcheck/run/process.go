@@ -119,22 +119,23 @@ func takeLockUntil(lock string, end time.Time) (file *os.File, err error) {
 	}
 }
 
-// lastWait is the time for a killed process to end before it counts as stuck.
+// lastWait is the time for a killed process to end.
 const lastWait = 100 * time.Millisecond
 
-// exitWait is the time for a program that says nothing more to end, which on a busy node is not at once.
+// exitWait is the time for a program that says nothing more to end, which on a busy node is not at once, and for a
+// killed one before it counts as stuck.
 const exitWait = time.Second
 
-// kill kills the program and its process group, and reports whether the program has ended. The
-// number of a process that has ended may have been reused.
-func (p *process) kill() bool {
+// kill kills the program and its process group, and waits a moment for its end. The number of a process that has ended
+// may have been reused.
+func (p *process) kill() {
 	defer p.out.Close()
 	defer p.in.Close()
 	if !errors.Is(p.wait(0), errStuck) {
-		return true
+		return
 	}
 	_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL)
-	return !errors.Is(p.wait(exitWait), errStuck)
+	p.wait(lastWait)
 }
 
 var errStuck = errors.New("it is stuck in the kernel")

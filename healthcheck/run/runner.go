@@ -50,7 +50,14 @@ func (r *Runner) Run(ctx context.Context) []Result {
 		case result := <-results:
 			all[result.place] = result
 		case <-ctx.Done():
-			return all
+			for {
+				select {
+				case result := <-results:
+					all[result.place] = result
+				default:
+					return all
+				}
+			}
 		}
 	}
 	return all

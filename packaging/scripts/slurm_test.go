@@ -3,6 +3,7 @@
 package scripts
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -12,8 +13,11 @@ import (
 // TestRemovalWaitsForSlurm: what slurm.conf or plugstack.conf names stays, or no part of Slurm starts, or each job fails. The line of the
 // package's own file goes with the plugin.
 func TestRemovalWaitsForSlurm(t *testing.T) {
-	const refusal = "gojail: not removed: Slurm would not start, or every job would fail, without what is named in %\n" +
+	refusal := "gojail: not removed: Slurm would not start, or every job would fail, without what is named in %\n" +
 		"gojail: take gojail out there first: \"Remove gojail\" in /usr/share/doc/gojail/docs/operations.md\n"
+	if _, err := os.Stat("/usr/lib/gojail/spank_gojail.so"); err != nil {
+		refusal += "gojail: the plugin is not installed (any more): where it was removed now, steps start outside of jails, or none does. To go back, install gojail-slurm-RELEASE again\n"
+	}
 	const conf, stack, own = "/etc/slurm/slurm.conf", "/etc/slurm/plugstack.conf", "/etc/slurm/plugstack.conf.d/gojail.conf"
 	for _, test := range []struct{ file, line, named string }{
 		{conf, "PluginDir=/usr/lib/x86_64-linux-gnu/slurm-wlm:/usr/lib/gojail", conf}, {conf, "plugindir = /usr/lib/gojail:/usr/lib64/slurm # ours", conf},

@@ -50,7 +50,7 @@ static bool stat_in_root(int root, const char *path, struct stat *st)
 /* Counts the entries of an open directory. Returns -1 if one is no device, or not the same in the other directory. */
 static int count_same_devices(int dir, int other)
 {
-	DIR *list = fdopendir(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	DIR *list = list_directory(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	struct stat st, other_st;
 	int count = 0;
 

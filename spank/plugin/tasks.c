@@ -24,11 +24,17 @@ static void open_parents(struct step *step)
 	const char *name;
 
 	step->spool = open_own_parent(step->sandbox.root, step->shares[0].path, &name);
-	step->tmp = pmix_open_tmp(step->sandbox.root);
+	if (!(step->shares[0].attributes &
+	      MOUNT_ATTR_RDONLY)) /* mpi/cray_shasta has nothing there, and would not remove it */
+		step->tmp = pmix_open_tmp(step->sandbox.root);
 }
 
-/* Replaces the directory of mpi/pmix, SPOOL/pmix.JOB.STEP, with that of mpi/cray_shasta (_create_app_dir in its
- * mpi_cray_shasta.c) if the step has that: Slurm loads one plugin for MPI. */
+/*
+ * Replaces the directory of mpi/pmix, SPOOL/pmix.JOB.STEP, with that of mpi/cray_shasta (_create_app_dir in its
+ * mpi_cray_shasta.c) if the step has that: Slurm loads one plugin for MPI. The jail cannot write there: slurmstepd,
+ * which is root on the node, removes what the user has in it, and follows links in releases up to 22.05.9 and 23.02.5
+ * (CVE-2023-41914).
+ */
 static void find_mpi_directory(struct shared *one)
 {
 	static char path[sizeof(one->path)];
@@ -36,8 +42,10 @@ static void find_mpi_directory(struct shared *one)
 
 	if (snprintf(path, sizeof(path), "%.*smpi_cray_shasta/%s", (int)(name - one->path), one->path,
 		     name + strlen("pmix.")) < (int)sizeof(path) &&
-	    access(path, F_OK) == 0)
+	    access(path, F_OK) == 0) {
 		memcpy(one->path, path, sizeof(path));
+		one->attributes |= MOUNT_ATTR_RDONLY;
+	}
 }
 
 /*
@@ -49,9 +57,9 @@ static void share_with_jail(struct step *step)
 	struct shared *list = step->shares[0].path[0] ? step->shares : step->shares + 1;
 	int count = step->shares + 1 - list;
 
+	step->shares[0].attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 	if (count)
 		find_mpi_directory(list);
-	step->shares[0].attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 	step->ncgroups = find_job_cgroups(step->shares + 1, CGROUPS_MAX);
 	if (step->own_cgroups)
 		count += step->ncgroups;
@@ -94,6 +102,7 @@ static void check_stage_files(struct step *step)
 static void leave_stage(struct step *step)
 {
 	bool refused = false;
+	dev_t staged = 0;
 	uid_t user;
 
 	if (step_is_jailed(step)) {
@@ -104,10 +113,11 @@ static void leave_stage(struct step *step)
 		fault_set(&step->fault, "cannot become root again: %s", strerror(errno));
 	if (step_is_jailed(step))
 		share_with_jail(step);
+	staged = step_is_jailed(step) ? channels_find() : 0;
 	if (stage_window_leave(&step->window, &step->fault) == 0 && refused)
 		step->untold = true; /* its tasks say so in the files for which it is refused */
-	/* EntireStepInNS and namespace/linux have mounted them before the plugin was called. */
-	if (step_is_jailed(step))
+	/* EntireStepInNS and namespace/linux have mounted them before the plugin was called, and none in the stage. */
+	if (step_is_jailed(step) && staged == step->channels)
 		channels_show(step->channels, step->sandbox.mnt, step->sandbox.root, &step->fault);
 	if (step_is_jailed(step))
 		note_job_cgroups(&step->node, step->job, step->shares + 1, step->ncgroups);

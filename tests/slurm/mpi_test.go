@@ -56,13 +56,14 @@ func TestPMIx(t *testing.T) {
 	requireOutput(t, "debian\ndebian", r)
 }
 
-// TestCrayMPI: what Slurm writes of a step for Cray's MPI is in the jail, and gone after the step.
+// TestCrayMPI: what Slurm writes of a step for Cray's MPI is in the jail, where nobody can add links that root would follow at the end of
+// the step, and gone after the step.
 func TestCrayMPI(t *testing.T) {
 	c := sharedCluster(t)
 	if !strings.Contains(c.Run(harness.Alice, "srun", "--mpi=list").String(), "cray_shasta") {
 		t.Skip("needs Slurm's plugin mpi/cray_shasta, which this Slurm was built without")
 	}
-	const look = `cd "$PALS_SPOOL_DIR" && stat -c '%n %a %U' . apinfo && [ "$PALS_APINFO" -ef apinfo ] && od -An -tx1 apinfo && touch "mine-$SLURM_PROCID"`
+	const look = `cd "$PALS_SPOOL_DIR" && stat -c '%n %a %U' . apinfo && [ "$PALS_APINFO" -ef apinfo ] && od -An -tx1 apinfo`
 	shown := map[string]string{}
 	for _, jail := range []string{"none", "debian"} {
 		r := c.Run(harness.Alice, "srun", "-wn1", "-n2", "--mpi=cray_shasta", "--jail="+jail, "sh", "-c", look)
@@ -71,6 +72,8 @@ func TestCrayMPI(t *testing.T) {
 	}
 	assert.Contains(t, shown["none"], "apinfo 600 alice")
 	assert.Equal(t, shown["none"], shown["debian"])
+	r := c.Run(harness.Alice, "srun", "-wn1", "--mpi=cray_shasta", "--jail=debian", "sh", "-c", `ln -s /home "$PALS_SPOOL_DIR/x"`)
+	assert.Contains(t, r.Stderr, "Read-only file system", r)
 	job := c.Batch(harness.Alice, "for i in 1 2; do srun --mpi=cray_shasta sh -c '[ -r $PALS_APINFO ] && echo read'; done\n"+
 		"srun sh -c 'ls -A /var/spool/slurmd/n1 /var/spool/slurmd/n1/mpi_cray_shasta'\n", "-wn1", "--jail=debian", "--output=/home/alice/cray.out")
 	removeFromJail(t, c, "cray.out")
