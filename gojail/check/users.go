@@ -183,7 +183,7 @@ func (c *checker) checkFilesForUsers(conf node.SlurmConf, plugin string) bool {
 	defer unix.Close(top)
 	files := append([]string{filepath.Join(conf.Dir, "slurm.conf")}, conf.Files...)
 	var paths, commands []string
-	forWhom := forAll
+	forWhom := "if all users submit jobs here, "
 	for _, path := range append(files, plugin) {
 		list, toAll := findClosed(top, path, unix.R_OK)
 		if list == nil {
