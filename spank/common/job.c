@@ -377,6 +377,8 @@ static int build_once(struct build *build)
 	result = build_and_record(build);
 	for (uint32_t i = 0; i < request.ntrees; i++)
 		close_fd(&trees[i].fd);
+	build->request = NULL;
+	build->trees = NULL;
 	if (result < 0)
 		sandbox_close(build->sandbox);
 	return result;
