@@ -121,6 +121,11 @@ func requireMended(t *testing.T, mistakes []mistake) {
 	machine := listFaults(c, nil)
 	require.NotContains(t, strings.Join(machine, "\n"), "FAIL")
 	require.Zero(t, c.Root("sh", "-c", "rm -rf /var/tmp/etc; mkdir /var/tmp/etc; cp -a /etc/slurm /etc/gojail /var/tmp/etc").Code)
+	t.Cleanup(func() { // a slurmd without its plugin ends no job
+		r := c.Gojail("n1", "sweep")
+		assert.Zero(t, r.Code, r)
+		requireOnlySpares(t, c)
+	})
 	places := strings.NewReplacer("JAIL", "/srv/jails/debian", "LIB", harness.Prefix+"/lib/gojail", "STACK", "/etc/slurm/plugstack.conf", "TOML", harness.ConfigPath,
 		"CONF", "/etc/slurm/slurm.conf")
 	for _, m := range mistakes {
