@@ -86,12 +86,12 @@ func (c *checker) checkSlurmdsView(j *config.Jail) bool {
 		if procfs.LivesIn(pid, own) {
 			continue
 		}
-		if _, err := procfs.ReadNamespace(pid, "mnt"); err != nil {
-			continue // it has ended
-		}
 		err := unix.Stat(fmt.Sprintf("/proc/%d/root%s", pid, j.Root), &there)
 		if err == nil && there.Dev == here.Dev && there.Ino == here.Ino {
 			continue
+		}
+		if _, err := procfs.ReadNamespace(pid, "mnt"); err != nil {
+			continue // it has ended
 		}
 		c.fail("jail "+j.Name, "run: systemctl restart slurmd; if that does not help, remove PrivateMounts=, "+
 			"PrivateTmp= and the like from its unit (systemctl cat slurmd)",
