@@ -78,7 +78,7 @@ var runInContainersTest = []string{"bwrap", "ch-run"}
 // as not run there.
 func TestRefusalsAreSeen(t *testing.T) {
 	if runtime.GOARCH != "amd64" || harness.Release() != "" {
-		t.Skip("needs amd64 and the machine's own release: the page has its numbers and messages")
+		t.Skip("needs the machine's own release of Slurm, and amd64: the page has its numbers and messages")
 	}
 	busybox, err := os.ReadFile("/usr/bin/busybox")
 	require.NoError(t, err, "make deps installs it")

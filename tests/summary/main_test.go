@@ -93,6 +93,7 @@ func TestSummaryExcusesKernels(t *testing.T) {
 func TestSkipOnAnotherRelease(t *testing.T) {
 	t.Setenv(columnVariable, "24.11")
 	assert.False(t, qualifies("needs Slurm 26.05, which has it"))
+	assert.False(t, qualifies("needs the machine's own release of Slurm"))
 	assert.Equal(t, qualifies("needs root"), qualifies("needs Slurm 22.05"), "this release has it")
 	assert.Equal(t, qualifies("needs root") && mayRaiseLimits(), qualifies("needs CAP_SYS_RESOURCE: a limit"))
 }

@@ -29,6 +29,9 @@ func qualifies(reason string) bool {
 	if needs := needsSlurm.FindStringSubmatch(reason); needs != nil {
 		return needs[1] <= findRelease()
 	}
+	if strings.Contains(reason, "needs the machine's own release") {
+		return os.Getenv(columnVariable) == ""
+	}
 	if strings.Contains(reason, "needs CAP_SYS_RESOURCE") {
 		return mayRaiseLimits()
 	}
