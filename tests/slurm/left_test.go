@@ -25,8 +25,8 @@ const spareName = `spare\.([12]?[0-9]|3[01])`
 var notOurs = regexp.MustCompile(`/cred_state|hwloc_topo|/var/spool/slurmd/(n[12])/n[12]_\d+\.\d+$` +
 	`|^file /var/lib/gojail/n[12]/jobs/(` + spareName + `(/tmp)?|\.trash)$`)
 
-// deadline matches the rest of the deadline when a zygote was started.
-var deadline = regexp.MustCompile(` deadline=\d+`)
+// circumstances match what a zygote's command line says of its start: the rest of the deadline, and the zygote that it replaced.
+var circumstances = regexp.MustCompile(` (deadline=\d+|replace=\S+)`)
 
 // waitForInventory waits for the end of all jobs, and returns the machine's inventory. A spare may be in it.
 func waitForInventory(t *testing.T, c *harness.Cluster) (inventory []string) {
@@ -36,7 +36,7 @@ func waitForInventory(t *testing.T, c *harness.Cluster) (inventory []string) {
 		last := inventory
 		inventory = slices.DeleteFunc(c.Inventory("/run/gojail", "/var/lib/gojail", "/var/spool/slurmd", "/tmp", "/dev/shm"), notOurs.MatchString)
 		for i, line := range inventory {
-			inventory[i] = deadline.ReplaceAllString(line, "")
+			inventory[i] = circumstances.ReplaceAllString(line, "")
 		}
 		slices.Sort(inventory) // processes are in the order of their numbers, which begin anew after some ten thousand
 		return slices.Equal(last, inventory)
