@@ -13,7 +13,7 @@
 //	sandbox    the end of a job, sweep, retry, reload
 //	check      reports what would make a launch on this node fail
 //
-// Beside them: cdi, seccomp, and the command in cmd/gojail.
+// Beside them: cdi, seccomp, and the commands in cli.
 //
 // Functions that mount require root and Linux 5.12. Errors are one line: what was attempted, what failed,
 // what to do. The C side is in spank/ and never loads these packages into a process of Slurm.

@@ -38,7 +38,7 @@ func TestFilesOfMetricsAreCollected(t *testing.T) {
 	created := stateDirectory.FindStringSubmatch(unit)
 	require.NotNil(t, created)
 	for path, want := range map[string]int{
-		"health.toml.example": 2, "docs/health.md": 1, "packaging/systemd/gojail-metrics.service": 1, "gojail/cmd/gojail/metrics.go": 1,
+		"health.toml.example": 2, "docs/health.md": 1, "packaging/systemd/gojail-metrics.service": 1, "gojail/cli/metrics.go": 1,
 	} {
 		text := readSource(t, path)
 		if text == unit {

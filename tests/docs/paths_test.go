@@ -15,7 +15,7 @@ import (
 var sourcePath = regexp.MustCompile(`^(?:docs|gojail|healthcheck|include|internal|netsetup|packaging|spank|systemd|tests)/[\w./-]*$`)
 
 // examples are the files that CONTRIBUTING.md tells its reader to create.
-var examples = []string{"healthcheck/checks/load.go", "healthcheck/checks/testdata/checks/load", "gojail/cmd/gojail/where.go"}
+var examples = []string{"healthcheck/checks/load.go", "healthcheck/checks/testdata/checks/load", "gojail/cli/where.go"}
 
 func TestSourcePathsExist(t *testing.T) {
 	count := 0

@@ -37,7 +37,8 @@ var mayImport = map[string][]string{
 	"gojail/lease":     {"gojail/store", "gojail/state", "gojail/node", "gojail/config", "gojail/contract", "internal"},
 	"gojail/metrics":   {"gojail/site", "gojail/store", "gojail/state", "gojail/config", "gojail/contract", "internal"},
 	"gojail/build":     {"gojail/source", "gojail/store", "gojail/unpack", "gojail/config", "internal"},
-	"gojail/cmd":       {"gojail", "netsetup", "internal"},
+	"gojail/cli":       {"gojail", "netsetup", "internal"},
+	"gojail/cmd":       {"gojail/cli"},
 
 	"netsetup/config":    {"internal"},
 	"netsetup/netns":     {"internal"},
