@@ -25,8 +25,8 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 BUILD := build
-# make ARCH=arm64 all, deb or rpm: for another machine, with Debian's cross compiler. HOST has the programs that run here: they print the manual
-# pages and the completions.
+# make ARCH=arm64 all, deb or rpm: for another machine, with Debian's cross compiler. HOST has the manual pages and the completions, which
+# are made here for any.
 HOSTARCH := $(shell $(GO) env GOHOSTARCH)
 ARCH     ?= $(HOSTARCH)
 override ARCH := $(patsubst x86_64,amd64,$(patsubst aarch64,arm64,$(ARCH)))
@@ -70,7 +70,6 @@ CLI      := $(BUILD)/sbin/gojail
 JAILCLI  := $(BUILD)/lib/gojail/gojail
 HEALTH   := $(BUILD)/sbin/gojail-healthcheck
 EXPORTER := $(BUILD)/sbin/gojail-exporter
-PRINTERS := $(addprefix $(HOST)/sbin/,gojail gojail-healthcheck gojail-exporter)
 MAN      := $(HOST)/man/gojail.8# and the others
 GRAFANA  := $(HOST)/grafana/gojail-job.json# and the others
 PAGES    := $(wildcard docs/*.md)
@@ -154,18 +153,17 @@ $(EXPORTER): $(GO_SRCS)
 	@echo "building $@"
 	$(Q)$(CROSS_ENV) $(GO) build -buildmode=pie -trimpath -buildvcs=false -ldflags='$(GO_VERSION)' -o $@ $(EXPORTER_PKG)
 
-ifneq ($(ARCH),$(HOSTARCH))
-$(PRINTERS): $(GO_SRCS)
-	@$(MAKE) --no-print-directory ARCH=$(HOSTARCH) $@
-endif
-
-man: $(MAN) ## the manual pages, below build/man, from --help and the example files
+man: $(MAN) ## the manual pages and completions, below build/man, from the commands and the example files
 	@:
 
-$(MAN): $(PRINTERS) $(wildcard packaging/man/*) $(wildcard *.toml.example) CHANGELOG.md
+$(MAN): $(GO_SRCS) $(wildcard packaging/man/*) $(wildcard *.toml.example) CHANGELOG.md
+ifneq ($(ARCH),$(HOSTARCH))
+	@$(MAKE) --no-print-directory ARCH=$(HOSTARCH) $@
+else
 	@echo "building $(@D)"
 	$(Q)rm -rf $(@D)
-	$(Q)$(GO) run -ldflags='$(GO_VERSION)' ./packaging/man $(@D) $(HOST)/sbin
+	$(Q)$(GO) run -trimpath -buildvcs=false -ldflags='$(GO_VERSION)' ./packaging/man $(@D)
+endif
 
 # No JSON of Grafana is among the sources: it repeats for each panel what packaging/grafana/render.go says once.
 $(GRAFANA): $(wildcard packaging/grafana/*.go)
@@ -190,7 +188,7 @@ unit: ## what needs neither root nor Slurm, within two minutes
 select = $(or $(TEST),$(if $(PART),$(or $(shell $(GO) run ./tests/rota -part $(PART) $(1)),$(error no part $(PART) of the tests)),.))
 
 # What starts no cluster. As root, tests that need root run as well.
-CLUSTERLESS = $$($(GO) list ./... | grep -vE '/tests/(containers|escape|gpu|packages|pod|prometheus|session|site|slurm|storage$$|vm)|/cmd/gojail-healthcheck$$')
+CLUSTERLESS = $$($(GO) list ./... | grep -vE '/tests/(containers|escape|gpu|packages|pod|prometheus|session|site|slurm|storage$$|vm)|/healthcheck/cli$$')
 
 # Of the bridge only the test: the detector's memory has fixed addresses, which a library in another program does not get
 # ("ThreadSanitizer failed to allocate"). What the bridge calls is among the other packages.
@@ -217,7 +215,7 @@ rota: ## of the long suites, what continuous integration runs for this commit (t
 			echo "==== $$slot, about $$minutes minutes: $$command"; bash -c "$$command" </dev/null || exit; done 3<<<"$$plan"
 
 # The packages of tests/releases/test.
-SUITE_DIRS := ./tests/slurm ./tests/escape ./tests/session ./healthcheck/cmd/gojail-healthcheck
+SUITE_DIRS := ./tests/slurm ./tests/escape ./tests/session ./healthcheck/cli
 
 # Each release of Slurm comes from the Debian suite that has it, in a root of its own.
 RELEASE ?= 22.05 24.11 26.05
@@ -368,10 +366,9 @@ install: all install-docs ## install below $(DESTDIR)$(PREFIX); PREFIX=/usr, DES
 	install -d $(addprefix $(DESTDIR)$(mandir)/,man5 man8) $(DESTDIR)$(bashdir) $(DESTDIR)$(fishdir) $(DESTDIR)$(zshdir)
 	install -m 644 $(dir $(MAN))*.5 $(DESTDIR)$(mandir)/man5
 	install -m 644 $(dir $(MAN))*.8 $(DESTDIR)$(mandir)/man8
-	for program in $(PRINTERS); do name=$${program##*/}; \
-		$$program completion bash >$(DESTDIR)$(bashdir)/$$name && \
-		$$program completion fish >$(DESTDIR)$(fishdir)/$$name.fish && \
-		$$program completion zsh >$(DESTDIR)$(zshdir)/_$$name || exit; done
+	install -m 644 $(dir $(MAN))bash/* $(DESTDIR)$(bashdir)
+	install -m 644 $(dir $(MAN))fish/* $(DESTDIR)$(fishdir)
+	install -m 644 $(dir $(MAN))zsh/* $(DESTDIR)$(zshdir)
 
 install-docs: $(GRAFANA) ## the documentation, dashboards and alerts alone, likewise
 	install -d $(addprefix $(DESTDIR)$(docdir)/,docs grafana prometheus)

@@ -22,9 +22,9 @@ import (
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
-// Execute runs a command line, prints the error, and returns the exit code.
-func Execute(root *cobra.Command) int {
-	err := root.Execute()
+// Execute runs the command line of this process, prints the error, and returns the exit code.
+func Execute() int {
+	err := NewCommand().Execute()
 	var code cmdline.SilentExit
 	switch {
 	case err == nil:

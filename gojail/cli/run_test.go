@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if os.Getenv("GOJAIL_TEST_COMMAND") != "" {
-		os.Exit(Execute(NewCommand()))
+		os.Exit(Execute())
 	}
 	os.Exit(m.Run())
 }

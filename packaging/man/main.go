@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// man OUT PROGRAMS: writes the manual pages into the directory OUT, from the help of the programs in the
-// directory PROGRAMS and from the example files, which are where their text is changed. The page of
-// gojail-session, which has no help, is gojail-session.8 here. It is run in the root of the repository.
+// man OUT: writes the manual pages into the directory OUT, from the commands of the programs and from the example
+// files, which are where their text is changed, and the programs' completions for shells below it. The page of
+// gojail-session, which is no Go program, is gojail-session.8 here. It is run in the root of the repository.
 package main
 
 import (
@@ -14,15 +14,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	exporter "github.com/gojail/gojail/exporter/cli"
+	gojail "github.com/gojail/gojail/gojail/cli"
+	health "github.com/gojail/gojail/healthcheck/cli"
 	"github.com/gojail/gojail/internal/version"
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: man OUT PROGRAMS")
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: man OUT")
 		os.Exit(2)
 	}
-	if err := writePages(os.Args[1], os.Args[2]); err != nil {
+	if err := writeAll(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "man:", err)
 		os.Exit(1)
 	}
@@ -46,17 +51,19 @@ func readFooter() (footer, error) {
 	return footer{version.Text(), string(m[1])}, nil
 }
 
-func writePages(out, programs string) error {
+func writeAll(out string) error {
 	f, err := readFooter()
 	if err != nil {
 		return err
 	}
-	pages, err := makePages(programs, f)
+	pages, err := makePages(f)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return err
+	for _, c := range programs {
+		if err := writeCompletions(out, c); err != nil {
+			return err
+		}
 	}
 	for _, p := range slices.Backward(pages) { // the first one, by which make knows that all are there, last
 		if err := os.WriteFile(filepath.Join(out, p.file()), []byte(p.text.String()), 0o644); err != nil {
@@ -66,15 +73,32 @@ func writePages(out, programs string) error {
 	return nil
 }
 
-func makePages(programs string, f footer) ([]*page, error) {
-	var pages []*page
-	for _, name := range []string{"gojail", "gojail-healthcheck", "gojail-exporter"} {
-		c, err := readHelp(filepath.Join(programs, name), "", name)
-		if err != nil {
-			return nil, err
+// programs are the root commands of what is installed.
+var programs = []*cobra.Command{gojail.NewCommand(), health.NewCommand(), exporter.NewCommand()}
+
+// writeCompletions writes the completions of a program, as its command completion prints them, each below a directory
+// of the shell's and under the name that the shell looks for.
+func writeCompletions(out string, c *cobra.Command) error {
+	for file, write := range map[string]func(path string) error{
+		"bash/" + c.Name():           func(path string) error { return c.GenBashCompletionFileV2(path, true) },
+		"fish/" + c.Name() + ".fish": func(path string) error { return c.GenFishCompletionFile(path, true) },
+		"zsh/_" + c.Name():           c.GenZshCompletionFile,
+	} {
+		path := filepath.Join(out, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
 		}
-		// The commands of gojail are many, and long.
-		pages = append(pages, commandPages(c, name == "gojail", f)...)
+		if err := write(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func makePages(f footer) ([]*page, error) {
+	var pages []*page
+	for i, c := range programs {
+		pages = append(pages, commandPages(c, i == 0, f)...) // the commands of gojail are many, and long
 	}
 	for _, name := range []string{"gojail.toml", "network.toml", "health.toml"} {
 		text, err := os.ReadFile(name + ".example")

@@ -3,52 +3,109 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 var testFooter = footer{version: "1.0.0", date: "2026-01-02"}
 
-const help = `Sets up cards. Like so:
+// TestCommandPages: a page has all that --help prints.
+func TestCommandPages(t *testing.T) {
+	run := func(*cobra.Command, []string) {}
+	root := &cobra.Command{Use: "x", Version: "1", Long: "x is a program: it does much. More.\n  a   one"}
+	root.PersistentFlags().String("config", "/etc/x", "the file")
+	sub := &cobra.Command{Use: "show NAME", Short: "Show one", Example: "  x show a\n    b", Run: run}
+	sub.Flags().BoolP("all", "a", false, "show -- all")
+	sub.Flags().Bool("child", false, "hidden")
+	require.NoError(t, sub.Flags().MarkHidden("child"))
+	sub.AddCommand(&cobra.Command{Use: "inner", Short: "Inner one", Run: run})
+	root.AddCommand(sub, &cobra.Command{Use: "of-itself", Hidden: true, Run: run})
+
+	pages := commandPages(root, true, testFooter)
+	require.Len(t, pages, 2)
+	assert.Equal(t, `.TH X 8 2026-01-02 "gojail 1.0.0"
+.SH NAME
+x \- a program
+.SH SYNOPSIS
+.EX
+  x [command]
+.EE
+.SH DESCRIPTION
+x is a program: it does much. More.
+.PP
+.EX
   a   one
+.EE
+.SH OPTIONS
+.TP
+\fB\-\-config string\fR
+the file (default "/etc/x")
+.TP
+\fB\-h, \-\-help\fR
+help for x
+.TP
+\fB\-v, \-\-version\fR
+version for x
+.SH COMMANDS
+.TP
+\fBx completion\fR
+Generate the autocompletion script for the specified shell
+.TP
+\fBx help\fR
+Help about any command
+.TP
+\fBx\-show(8)\fR
+Show one
+`, before(pages[0], ".SH SEE ALSO"))
+	assert.Equal(t, `.TH X\-SHOW 8 2026-01-02 "gojail 1.0.0"
+.SH NAME
+x\-show \- show one
+.SH SYNOPSIS
+.EX
+  x show NAME [flags]
+  x show [command]
+.EE
+.SH DESCRIPTION
+Show one
+.SH OPTIONS
+.TP
+\fB\-a, \-\-all\fR
+show \-\- all
+.TP
+\fB\-h, \-\-help\fR
+help for show
+.SH EXAMPLES
+.RS 4
+.EX
+x show a
+  b
+.EE
+.RE
+.SH COMMANDS
+.SS x show inner
+.EX
+  x show inner [flags]
+.EE
+.PP
+Inner one
+.TP
+\fB\-h, \-\-help\fR
+help for inner
+.SH GLOBAL OPTIONS
+.TP
+\fB\-\-config string\fR
+the file (default "/etc/x")
+`, before(pages[1], ".SH SEE ALSO"))
+}
 
-More.
-
-Usage:
-  gojail vf apply [flags]
-
-Examples:
-  gojail vf apply --dry-run
-
-Available Commands:
-  help        Help about any command
-
-Flags:
-      --dry-run   print -- nothing else
-  -u, --user string   this user
-
-Global Flags:
-      --config string    the file (default "/etc")
-
-Use "gojail vf apply [command] --help" for more information about a command.
-`
-
-func TestHelpIsTakenApart(t *testing.T) {
-	c := &command{}
-	require.NoError(t, c.parse(help))
-	assert.Equal(t, &command{
-		long:     "Sets up cards. Like so:\n  a   one\n\nMore.\n\n",
-		usage:    []string{"gojail vf apply [flags]"},
-		examples: []string{"gojail vf apply --dry-run"},
-		flags:    []option{{"--dry-run", "print -- nothing else"}, {"-u, --user string", "this user"}},
-		global:   []option{{"--config string", `the file (default "/etc")`}},
-		below:    []*command{{name: []string{"help"}, short: "Help about any command"}},
-	}, c)
-	for _, bad := range []string{"", "Usage:\n  x\n", "Text.\n\nUsage:\n  x\n\nFlags:\n  dry-run\n", "Text.\n\nUsage:\n  x\n\nAvailable Commands:\n  help\n"} {
-		assert.Error(t, (&command{}).parse(bad), bad)
-	}
+// before returns a page up to a text.
+func before(p *page, text string) string {
+	head, _, _ := strings.Cut(p.text.String(), text)
+	return head
 }
 
 func TestProse(t *testing.T) {

@@ -17,9 +17,9 @@ import (
 // lineLength is what mandoc says about lines of its input that nobody reads there: code must not be wrapped.
 const lineLength = "STYLE: input text line longer than 80 bytes"
 
-// renderPages makes the manual pages with the programs in a directory, and returns each as man shows it, in lines that
+// renderPages makes the manual pages, and returns each as man shows it, in lines that
 // are not wrapped.
-func renderPages(t *testing.T, programs string) map[string]string {
+func renderPages(t *testing.T) map[string]string {
 	t.Helper()
 	for _, tool := range []string{"man", "mandoc"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -27,11 +27,11 @@ func renderPages(t *testing.T, programs string) map[string]string {
 		}
 	}
 	dir := t.TempDir()
-	generate := exec.Command("go", "run", "./packaging/man", dir, programs)
+	generate := exec.Command("go", "run", "./packaging/man", dir)
 	generate.Dir = repository
 	out, err := generate.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	files, err := filepath.Glob(dir + "/*")
+	files, err := filepath.Glob(dir + "/*.[58]")
 	require.NoError(t, err)
 	shown := map[string]string{}
 	for _, file := range files {
@@ -78,7 +78,7 @@ func assertCommandShown(t *testing.T, shown map[string]string, page string, c *c
 // nothing to say about their form.
 func TestManualPages(t *testing.T) {
 	dir := buildPrograms(t)
-	shown := renderPages(t, dir)
+	shown := renderPages(t)
 	for name := range programs {
 		known := readHelp(t, filepath.Join(dir, name))
 		assertCommandShown(t, shown, name+".8", known, name)

@@ -64,13 +64,15 @@ var mayImport = map[string][]string{
 	"healthcheck/drain":         {"healthcheck/run", "healthcheck/checks", "healthcheck/check", "healthcheck/config", "internal"},
 	"healthcheck/report":        {"healthcheck/drain", "healthcheck/run", "healthcheck/check", "healthcheck/config", "internal"},
 	"healthcheck/nccl":          {"healthcheck/nccl/settings", "healthcheck/drain", "healthcheck/run", "healthcheck/check", "healthcheck/config", "internal"},
-	"packaging":                 {"healthcheck", "internal"},
-	"healthcheck/cmd":           {"healthcheck", "gojail/config", "gojail/contract", "gojail/node", "netsetup/config", "internal"},
+	"packaging":                 {"gojail/cli", "healthcheck", "exporter/cli", "internal"},
+	"healthcheck/cli":           {"healthcheck", "gojail/config", "gojail/contract", "gojail/node", "netsetup/config", "internal"},
+	"healthcheck/cmd":           {"healthcheck/cli"},
 	"healthcheck":               {"internal"},
 
 	"exporter/poll":   {"internal"},
 	"exporter/series": {"exporter/poll", "internal"},
-	"exporter/cmd":    {"exporter", "internal"},
+	"exporter/cli":    {"exporter", "internal"},
+	"exporter/cmd":    {"exporter/cli"},
 	"exporter":        {},
 
 	"spank/bridge": {"gojail", "netsetup/job", "netsetup/config", "internal"},

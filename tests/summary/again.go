@@ -27,7 +27,7 @@ var patience = 20 * time.Minute
 
 // mayRunAgain matches the packages whose tests start a Slurm or a VM, or wait for the kernel's network timers. Only they have a second
 // try, but for those that hunt races: what escapes once in ten has escaped.
-var mayRunAgain = regexp.MustCompile(`/tests/(slurm|storage|vm)(/|$)|/cmd/gojail-healthcheck$|/netsetup/`)
+var mayRunAgain = regexp.MustCompile(`/tests/(slurm|storage|vm)(/|$)|/healthcheck/cli$|/netsetup/`)
 
 // command is what prints test2json's lines. This package alone decides that a test is run once more; the command's
 // again only says how: again -run PATTERN PACKAGE. Without again, nothing is.

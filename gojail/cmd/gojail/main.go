@@ -9,4 +9,4 @@ import (
 	"github.com/gojail/gojail/gojail/cli"
 )
 
-func main() { os.Exit(cli.Execute(cli.NewCommand())) }
+func main() { os.Exit(cli.Execute()) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package cli
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ import (
 // newCommands makes a directory with commands that print what those of a release printed.
 func newCommands(t *testing.T, release string) string {
 	t.Helper()
-	data, err := filepath.Abs("../../../internal/slurm/testdata/" + release)
+	data, err := filepath.Abs("../../internal/slurm/testdata/" + release)
 	require.NoError(t, err)
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -45,7 +45,7 @@ func newCommands(t *testing.T, release string) string {
 // execute runs the program with arguments to its end.
 func execute(ctx context.Context, args ...string) (stdout, stderr string, err error) {
 	var out, log bytes.Buffer
-	root := newRootCommand()
+	root := NewCommand()
 	root.SetArgs(args)
 	root.SetOut(&out)
 	root.SetErr(&log)
@@ -199,7 +199,7 @@ func TestServes(t *testing.T) {
 }
 
 func TestListensOnLoopbackByDefault(t *testing.T) {
-	address, _, err := net.SplitHostPort(newRootCommand().Flags().Lookup("listen-address").DefValue[len("[") : len("[")+len(defaultAddress)])
+	address, _, err := net.SplitHostPort(NewCommand().Flags().Lookup("listen-address").DefValue[len("[") : len("[")+len(defaultAddress)])
 	require.NoError(t, err)
 	assert.True(t, net.ParseIP(address).IsLoopback())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package cli
 
 import (
 	"bytes"
@@ -21,8 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "child" {
-		main() // as the child of a test
-		return
+		os.Exit(Execute()) // as the child of a test
 	}
 	exit := m.Run()
 	os.RemoveAll(buildDir)

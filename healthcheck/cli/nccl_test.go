@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package cli
 
 import (
 	"bytes"
@@ -67,11 +67,11 @@ func startNCCL(t *testing.T) ncclSite {
 	}
 	t.Parallel() // they mostly wait
 	built := filepath.Join(t.TempDir(), "gojail-healthcheck")
-	out, err := exec.Command("go", "build", "-o", built, ".").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", built, "../cmd/gojail-healthcheck").CombinedOutput()
 	require.NoError(t, err, string(out))
 	binary, err := os.ReadFile(built)
 	require.NoError(t, err)
-	standin, err := os.ReadFile("../../nccl/testdata/all_reduce_perf.standin")
+	standin, err := os.ReadFile("../nccl/testdata/all_reduce_perf.standin")
 	require.NoError(t, err)
 	var nodes []string
 	for i := range 4 {

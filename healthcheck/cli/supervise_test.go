@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package cli
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ var (
 		if buildDir, err = os.MkdirTemp("", "gojail-test-"); err != nil {
 			return err
 		}
-		out, err := exec.Command("go", "build", "-o", buildDir, ".").CombinedOutput()
+		out, err := exec.Command("go", "build", "-o", buildDir, "../cmd/gojail-healthcheck").CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("go build: %w: %s", err, out)
 		}
