@@ -89,22 +89,25 @@ func (r *Runner) runQueue(ctx context.Context, queue []int, results chan<- Resul
 		place := queue[0]
 		queue = queue[1:]
 		row := r.Checks[place]
-		answer := w.ask(r.buildQuestion(ctx, row))
+		asked, answer := time.Now(), w.ask(r.buildQuestion(ctx, row))
 		same, others := r.splitQueue(queue, row.Child)
-		if len(others) > 0 && !answer.arrives(ctx, min(patience, row.Timeout)) && ctx.Err() == nil {
-			go r.runQueue(ctx, others, results)
-			queue = same
+		if len(others) > 0 {
+			if _, quick := awaitReply(ctx, answer, min(patience, row.Timeout)); !quick && ctx.Err() == nil {
+				go r.runQueue(ctx, others, results)
+				queue = same
+			}
 		}
-		finding, answered := r.awaitFinding(ctx, answer, row)
-		took, killed := time.Since(answer.asked), (*process)(nil)
+		reply, inTime := awaitReply(ctx, answer, row.Timeout-time.Since(asked))
+		finding, answered := r.judgeReply(ctx, reply, inTime, row)
+		took, killed := time.Since(asked), (*process)(nil)
 		if !answered || len(queue) == 0 {
 			killed, w = w.process, nil
 			killed.kill()
 		}
 		results <- r.newResult(place, finding, took)
 		if !answered && errors.Is(killed.wait(exitWait), errStuck) {
-			r.skipChecks(same, blockedText, errStuck, results)
 			_, queue = r.splitQueue(queue, row.Child)
+			r.skipChecks(same, blockedText, errStuck, results) // at last: with all results Run returns
 		}
 	}
 	if w != nil {
@@ -140,13 +143,14 @@ func (r *Runner) splitQueue(queue []int, child string) (same, others []int) {
 	return same, others
 }
 
-// awaitFinding waits for the answer to a check, at most for the timeout of the check, and reports whether it has
-// arrived; if not, the finding says why.
-func (r *Runner) awaitFinding(ctx context.Context, a *answer, row check.Check) (f check.Finding, answered bool) {
+// judgeReply returns the finding of a reply that arrived in time, and true, or else a finding that says why there is
+// none.
+func (r *Runner) judgeReply(ctx context.Context, a reply, inTime bool, row check.Check) (f check.Finding,
+	answered bool) {
 	switch {
-	case a.arrives(ctx, row.Timeout-time.Since(a.asked)) && a.err == nil:
+	case inTime && a.err == nil:
 		return a.finding, true
-	case a.err != nil:
+	case inTime:
 		return newFinding(check.Unknown, "the process of the check ended", a.err), false
 	case ctx.Err() != nil:
 		return newFinding(check.Unknown, "not checked in time", nil), false

@@ -12,27 +12,20 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/internal/deadline"
 	"github.com/gojail/gojail/internal/filelock"
 )
 
 // worker is a child that answers one request after the other.
 type worker struct {
 	process *process
-	replies chan reply
+	answers *json.Decoder
 }
 
 // reply is a finding, or the error instead of one.
 type reply struct {
 	finding check.Finding
 	err     error
-}
-
-// answer is the reply to a request, once it has arrived.
-type answer struct {
-	asked   time.Time
-	replies <-chan reply
-	arrived bool
-	reply
 }
 
 // frugal are Go settings for a process that ends soon: garbage is collected only at the memory
@@ -69,58 +62,31 @@ func (r *Runner) startInSlot(lock *os.File) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{process: p, replies: make(chan reply, len(r.Checks)+1)}
-	go w.readReplies()
 	if err := json.NewEncoder(p.in).Encode(childHost{r.Host.Roots, r.Host.Node, r.Host.Settings, r.Host.SlurmConf,
 		r.Host.DryRun}); err != nil {
 		p.kill()
 		return nil, fmt.Errorf("cannot ask %s: %w", r.Self[0], err)
 	}
-	return w, nil
-}
-
-// readReplies forwards a reply for each request, and one for the end.
-func (w *worker) readReplies() {
-	answers := json.NewDecoder(io.LimitReader(w.process.out, outputMax))
-	for {
-		var f check.Finding
-		err := answers.Decode(&f)
-		if err == io.EOF {
-			err = errors.Join(w.process.wait(exitWait), errEnd)
-		}
-		w.replies <- reply{f, err} // buffered: a reply to each request, and the end
-		if err != nil {
-			return
-		}
-	}
+	return &worker{p, json.NewDecoder(io.LimitReader(p.out, outputMax))}, nil
 }
 
 var errEnd = errors.New("without an answer")
 
-// ask sends a request, in the background: a process that hangs may not read it. If it has ended, that is the answer.
-func (w *worker) ask(q question) *answer {
-	go func() { _ = json.NewEncoder(w.process.in).Encode(q) }()
-	return &answer{asked: time.Now(), replies: w.replies}
+// ask sends a request and reads the reply, in the background: a process that hangs may not even read. If it has ended,
+// that is the reply.
+func (w *worker) ask(q question) *deadline.Pending[reply] {
+	return deadline.Start(func() (r reply) {
+		_ = json.NewEncoder(w.process.in).Encode(q)
+		if r.err = w.answers.Decode(&r.finding); r.err == io.EOF {
+			r.err = errors.Join(w.process.wait(exitWait), errEnd)
+		}
+		return r
+	})
 }
 
-// arrives reports whether the reply arrives within the given time, or has arrived.
-func (a *answer) arrives(ctx context.Context, within time.Duration) bool {
-	if a.arrived {
-		return true
-	}
-	timer := time.NewTimer(within)
-	defer timer.Stop()
-	select {
-	case a.reply = <-a.replies:
-		a.arrived = true
-		return true
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	select { // what has arrived counts: select chooses at random
-	case a.reply = <-a.replies:
-		a.arrived = true
-	default:
-	}
-	return a.arrived
+// awaitReply returns the reply, or false if it does not arrive within limit, or before ctx ends.
+func awaitReply(ctx context.Context, answer *deadline.Pending[reply], limit time.Duration) (reply, bool) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return answer.Await(ctx)
 }
