@@ -386,10 +386,10 @@ cross: # the compiler of another ARCH
 	@$(if $(CROSS),tests/deps.sh $(patsubst aarch64%,gcc-aarch64%,$(patsubst x86_64%,gcc-x86-64%,$(CROSS:-=))) libc6-dev-$(ARCH)-cross)
 
 deb: cross all ## packages of Debian below build/package: gojail, and a plugin for each RELEASE; ARCH=arm64
-	@packaging/build deb $(RELEASE)
+	@ARCH=$(ARCH) packaging/build deb $(RELEASE)
 
 rpm: cross all ## likewise, RPM
-	@packaging/build rpm $(RELEASE)
+	@ARCH=$(ARCH) packaging/build rpm $(RELEASE)
 
 dist: ## the sources of the commit as a tarball below build/package, which know their version without git
 	@mkdir -p $(BUILD)/package

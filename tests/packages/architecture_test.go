@@ -23,7 +23,7 @@ func TestPackagesForARM64(t *testing.T) {
 	if why := harness.Missing(); why != "" {
 		t.Skip(why)
 	}
-	own, other := extractDebs(t, "amd64"), extractDebs(t, "arm64")
+	own, other := extractDebs(t, "x86_64", "amd64"), extractDebs(t, "aarch64", "arm64")
 	assert.Equal(t, listFiles(t, own), listFiles(t, other))
 	machines := map[string]elf.Machine{}
 	for _, name := range listFiles(t, other) {
@@ -44,13 +44,14 @@ func TestPackagesForARM64(t *testing.T) {
 	}
 }
 
-// extractDebs makes the packages of an architecture, with the plugin for one release of Slurm, and returns a directory with their files.
-func extractDebs(t *testing.T, arch string) string {
+// extractDebs makes the packages of an architecture, which make is given by either of its names, with the plugin for one release of
+// Slurm, and returns a directory with their files.
+func extractDebs(t *testing.T, machine, arch string) string {
 	t.Helper()
 	made, err := os.MkdirTemp(filepath.Join(repository, "build"), "packages-")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(made) })
-	run(t, []string{"OUT=build/" + filepath.Base(made)}, "make", "-s", "ARCH="+arch, "RELEASE=24.11", "deb")
+	run(t, []string{"OUT=build/" + filepath.Base(made)}, "make", "-s", "ARCH="+machine, "RELEASE=24.11", "deb")
 	debs, err := filepath.Glob(made + "/*_" + arch + ".deb")
 	require.NoError(t, err)
 	require.Len(t, debs, 2)

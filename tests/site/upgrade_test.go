@@ -93,13 +93,11 @@ func (s *site) requireUp(t *testing.T) {
 	}), "%s", s.listNodes())
 }
 
-// requireNewVersion runs jobs in a jail on both nodes, which have the version of this tree.
+// requireNewVersion runs jobs in a jail on both nodes, which have the version of the packages of this tree.
 func (s *site) requireNewVersion(t *testing.T) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, "build/version"))
-	require.NoError(t, err)
 	version, _ := s.n1.versionOf(t)
-	assert.Equal(t, strings.TrimSpace(string(text)), version)
+	requireOutput(t, s.n1.run("", "dpkg-deb -f /site/new/gojail_*.deb Version"), version+"-1")
 	requireOutput(t, s.runInJail("n[1-2]", "cat "+marker), "debian", "debian")
 }
 
