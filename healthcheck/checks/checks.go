@@ -59,7 +59,7 @@ var table = [...]row{
 	{"gpu-nvlink", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown,
 		newGPURun("all NVLinks are active", gpuLinks)},
 	{"gpu-nvlink-errors", check.WarnOnly, 3 * time.Second, 2, 2, childGPU, unknown, gpuLinkErrors},
-	{"gpu-fabric", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown,
+	{"gpu-fabric", check.Drain, 3 * time.Second, 5, 2, childGPU, unknown,
 		newGPURun("GPUs have joined the NVLink fabric, if there is one", gpuFabric)},
 	{"gpu-pcie", check.Drain, 3 * time.Second, 2, 2, childGPU, unknown, newGPURun("GPUs use all their PCIe lanes",
 		gpuPCIe)},

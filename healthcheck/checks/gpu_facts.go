@@ -54,8 +54,9 @@ type gpuState struct {
 	rows                         int64 // rows remapped after uncorrectable errors
 	rowsPending, rowsFailed      bool  // remapping waits for a reset; remapping failed permanently
 	retired, retiredPending      int64
-	fabricState                  int64
+	fabricState, fabricHealth    int64 // NVML_GPU_FABRIC_STATE_, and NVML_GPU_FABRIC_HEALTH_MASK_
 	fabricStatus                 nvmlCode
+	fabricDomain                 string // of NVLinks between nodes: "CLUSTER-UUID.CLIQUE"; "": none
 	links, activeLinks           int
 	pids                         []int
 }
@@ -164,6 +165,7 @@ func (g *gpuState) clearNumbers() {
 	for _, v := range []*int64{&g.persistence, &g.width, &g.maxWidth, &g.temperature, &g.slowdown, &g.clocks,
 		&g.recovery,
 		&g.volatileSRAM, &g.volatileDRAM, &g.aggregate, &g.corrected, &g.retired, &g.retiredPending, &g.fabricState,
+		&g.fabricHealth,
 		&g.generation, &g.maxGeneration, &g.replays, &g.busy, &g.mig, &g.appClock, &g.defaultClock,
 		&g.memoryTemperature, &g.memoryMax,
 		&g.power, &g.sramExceeded, &g.linkErrors, &g.rows} {

@@ -68,7 +68,7 @@ func TestOlderLibrary(t *testing.T) {
 	for _, name := range []string{"Name", "PersistenceMode", "CurrPcieLinkWidth", "CurrPcieLinkGeneration", "PcieReplayCounter", "PowerUsage",
 		"VbiosVersion", "MigMode", "UtilizationRates", "SramEccErrorStatus", "Temperature", "TemperatureThreshold", "ApplicationsClock",
 		"NvLinkState", "CurrentClocksEventReasons", "MemoryErrorCounter", "RemappedRows", "RetiredPages", "RetiredPagesPendingStatus",
-		"GpuFabricInfo", "FieldValues", "ComputeRunningProcesses_v3"} {
+		"GpuFabricInfo", "GpuFabricInfoV", "FieldValues", "ComputeRunningProcesses_v3"} {
 		lacks = append(lacks, "nvmlDeviceGet"+name)
 	}
 	s.GPU.Library = fakenvml.Without(t, append(lacks, "nvmlDeviceValidateInforom")...).Path

@@ -5,13 +5,6 @@ package checks
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"time"
-
-	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
 	"github.com/gojail/gojail/healthcheck/check"
 )
@@ -51,38 +44,6 @@ func findTypicalLinks(f *gpuFacts, model string) (best int, none bool) {
 		}
 	}
 	return best, frequent[0] == frequent[best]
-}
-
-// fabricPatience is the time after boot that a fabric manager may take to join GPUs to the
-// fabric.
-const fabricPatience = 5 * time.Minute
-
-// gpuFabric checks whether the GPUs have joined the NVSwitch fabric.
-func gpuFabric(h *check.Host, _ *check.Settings, f *gpuFacts, p *problems) {
-	up, known := readUptime(h)
-	judgeEachGPU(f, p, "fabric", func(g *gpuState) {
-		switch {
-		case g.fabricState == absent, g.fabricState == nvml.GPU_FABRIC_STATE_NOT_SUPPORTED:
-		case g.fabricState == nvml.GPU_FABRIC_STATE_COMPLETED && g.fabricStatus == nvmlOK:
-		case !known || up < fabricPatience:
-			p.addUnknown("%s has not yet joined the NVLink fabric", g)
-		case g.fabricState == nvml.GPU_FABRIC_STATE_COMPLETED:
-			p.addFailure("%s failed to join the NVLink fabric: %s", g, g.fabricStatus)
-		default:
-			p.addFailure("%s has not joined the NVLink fabric", g)
-		}
-	})
-}
-
-// readUptime returns the time since boot (/proc/uptime).
-func readUptime(h *check.Host) (time.Duration, bool) {
-	text, err := os.ReadFile(filepath.Join(h.Roots.Proc, "uptime"))
-	if err != nil {
-		return 0, false
-	}
-	first, _, _ := strings.Cut(string(text), " ")
-	seconds, err := strconv.ParseFloat(first, 64)
-	return time.Duration(seconds * float64(time.Second)), err == nil
 }
 
 // busyPercent is the recent utilization in percent from which a GPU counts as busy.

@@ -156,10 +156,7 @@ const maxLinks = 36
 // queryLinks queries the NVLinks and their error counters.
 func (q *gpuQuery) queryLinks() {
 	g, d := q.gpu, q.device
-	fabric, code := callGetter(q.library, "nvmlDeviceGetGpuFabricInfo", d.GetGpuFabricInfo)
-	if g.fabricState = absent; q.hasAnswer("fabric", code) {
-		g.fabricState, g.fabricStatus = int64(fabric.State), nvmlCode(fabric.Status)
-	}
+	q.queryFabric()
 	for link := range maxLinks {
 		active, code := callGetter(q.library, "nvmlDeviceGetNvLinkState", bindArgument(d.GetNvLinkState, link))
 		if code == nvmlBadArgument || code == nvmlNoFunction { // the link does not exist

@@ -106,12 +106,6 @@ func TestPendingRowsMayDrain(t *testing.T) {
 	expect(t, once(h, gpuLooks["rows"], s), check.Fail, "")
 }
 
-func TestYoungFabric(t *testing.T) {
-	h, s := gpuHost(t, "* nvmlDeviceGetGpuFabricInfo 0 0 1")
-	put(t, h.Roots.Proc+"/uptime", "100.0 9.0\n")
-	expect(t, once(h, gpuLooks["fabric"], s), check.Unknown, "")
-}
-
 func TestGPUClocks(t *testing.T) {
 	h, s := gpuHost(t, "4 nvmlDeviceGetCurrentClocksEventReasons 0 0x48", "5 nvmlDeviceGetCurrentClocksEventReasons 0 0xc")
 	var f check.Finding

@@ -26,6 +26,7 @@ const (
 	nvmlLost         = nvmlCode(nvml.ERROR_GPU_IS_LOST)
 	nvmlReset        = nvmlCode(nvml.ERROR_RESET_REQUIRED)
 	nvmlNoGPU        = nvmlCode(nvml.ERROR_GPU_NOT_FOUND)
+	nvmlOldVersion   = nvmlCode(nvml.ERROR_ARGUMENT_VERSION_MISMATCH)
 )
 
 // nvmlWords are the texts of the codes.

@@ -106,7 +106,7 @@ func healthy() string {
 * nvmlDeviceGetCurrentClocksEventReasons 0 1
 * nvmlDeviceGetRetiredPages 3
 * nvmlDeviceGetRetiredPagesPendingStatus 3
-* nvmlDeviceGetGpuFabricInfo 0 0 3
+* nvmlDeviceGetGpuFabricInfo 0 0 3 0x1aa
 `)
 	b.WriteString("* nvmlDeviceGetNvLinkState 0" + strings.Repeat(" 1", 18) + "\n")
 	for i := range 8 {

@@ -321,14 +321,39 @@ struct fabric {
 	unsigned char state;
 };
 
-/* values: status, state */
-EXPORT int nvmlDeviceGetGpuFabricInfo(void *gpu, struct fabric *to)
+struct fabric_v2 {
+	unsigned int version;
+	struct fabric fabric;
+	unsigned int health;
+};
+
+/* values: status, state, health mask, clique, the cluster's UUID as a number */
+static struct answer ask_fabric(void *gpu, struct fabric *to)
 {
-	struct answer a = ask(gpu, __func__);
+	struct answer a = ask(gpu, "nvmlDeviceGetGpuFabricInfo");
 
 	memset(to, 0, sizeof(*to));
 	to->status = (int)a.value[0];
 	to->state = (unsigned char)a.value[1];
+	to->clique = (unsigned int)a.value[3];
+	for (int i = 0; i < 8; i++)
+		to->cluster[15 - i] = (unsigned char)(a.value[4] >> 8 * i);
+	return a;
+}
+
+EXPORT int nvmlDeviceGetGpuFabricInfo(void *gpu, struct fabric *to) { return ask_fabric(gpu, to).code; }
+
+/* It has the values of the call above, and a code of its own. */
+EXPORT int nvmlDeviceGetGpuFabricInfoV(void *gpu, struct fabric_v2 *to)
+{
+	struct answer a = ask(gpu, __func__);
+
+	if (a.code)
+		return a.code;
+	if (to->version != (sizeof(*to) | 2u << 24))
+		return 25; /* argument version mismatch */
+	a = ask_fabric(gpu, &to->fabric);
+	to->health = (unsigned int)a.value[2];
 	return a.code;
 }
 
