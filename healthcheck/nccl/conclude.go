@@ -94,7 +94,7 @@ func (r *testRound) listWorst() []string {
 			switch {
 			case t.Verdict == verdictBad && t.Text == wrong:
 				least = 0
-			case t.Verdict == verdictBad:
+			case t.Verdict == verdictBad && r.isEvidence(t):
 				least = min(least, t.BusBW/t.Expected)
 			}
 		}

@@ -12,7 +12,8 @@
 // A node is bad if it is slow or wrong with two partners that both pass with another node in
 // the same round. Results that prove nothing about a node (a job that crashed, hung, was
 // refused, cancelled, preempted or suspended, output that is truncated or from other GPUs than
-// expected) never drain it.
+// expected) never drain it. Nor does a slow pair without NVLinks between its nodes, where no such pair
+// has passed: NCCL logs the NVLink domains (cluster UUID and clique of NVML) of the GPUs.
 //
 // The package needs Slurm 22.05 or later (sinfo, squeue, sbatch, scancel, scontrol) and root.
 package nccl

@@ -37,7 +37,8 @@ type Judged struct {
 	BusBW    float64 `json:"busbw,omitempty"`    // GB/s, for the judged size
 	Expected float64 `json:"expected,omitempty"` // GB/s
 	Size     string  `json:"size,omitempty"`
-	Text     string  `json:"text,omitempty"` // reason, unless the verdict is good
+	Text     string  `json:"text,omitempty"`  // reason, unless the verdict is good
+	Apart    bool    `json:"apart,omitempty"` // no NVLinks between the nodes: their GPUs are in several NVLink domains
 }
 
 // hasPassed reports whether the nodes reached the expected results.
@@ -63,7 +64,7 @@ func judgeOutput(o *testOutput, nodes int, s *settings.Settings) Judged {
 	if len(rows) == 0 {
 		return newInconclusive("%s", why)
 	}
-	worst := Judged{Verdict: verdictGood}
+	worst := Judged{Verdict: verdictGood, Apart: nodes > 1 && len(o.domains) > 1}
 	for i, row := range rows {
 		size, _ := settings.ParseBytes(row.Size) // checked by Settings.Check
 		busbw, found := o.BusBW[size]

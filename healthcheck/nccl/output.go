@@ -20,11 +20,13 @@ type testOutput struct {
 	BusBW  map[int64]float64 // GB/s by the size of the message in bytes; the best of several figures
 	wrong  bool              // whether a result was wrong, by the column #wrong or by the footer
 	Failed bool              // whether the bandwidth is below NCCL_TESTS_MIN_BW of the job's environment
+	// NVLink domains of the GPUs, as NCCL logs them: cluster UUID and clique
+	domains []string
 }
 
 // patterns are the regular expressions for lines of the output. They are compiled on demand,
 // since each run of the health check loads this package.
-type patterns struct{ label, rank, outside, average *regexp.Regexp }
+type patterns struct{ label, rank, outside, average, domain *regexp.Regexp }
 
 var compiled = sync.OnceValue(func() patterns {
 	return patterns{
@@ -33,6 +35,8 @@ var compiled = sync.OnceValue(func() patterns {
 			`\s+on\s+\S+\s+device\s+[0-9]+\s+\[[^\]]*\]\s+(\S.*)$`),
 		outside: regexp.MustCompile(`^#\s+Out of bounds values\s+:\s+([0-9]+)\s+(OK|FAILED)$`),
 		average: regexp.MustCompile(`^#\s+Avg bus bandwidth\s+:\s+\S+(?:\s+(OK|FAILED))?$`),
+		// fillInfo in src/init.cc of NCCL
+		domain: regexp.MustCompile(` NCCL INFO MNNVL busId \S+ fabric UUID (\S+ cliqueId \S+) state `),
 	}
 })
 
@@ -57,6 +61,10 @@ func parseOutput(text string) (*testOutput, error) {
 		} else if m := is.average.FindStringSubmatch(line); m != nil {
 			average++
 			o.Failed = o.Failed || m[1] == "FAILED"
+		} else if m := is.domain.FindStringSubmatch(line); m != nil {
+			if !slices.Contains(o.domains, m[1]) {
+				o.domains = append(o.domains, m[1])
+			}
 		} else if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "#" && fields[1] == "size" {
 			columns = fields[1:]
 		} else if err := o.parseRow(columns, fields); err != nil {

@@ -41,6 +41,41 @@ func TestParseOutput(t *testing.T) {
 	assert.False(t, o.wrong || o.Failed)
 }
 
+// TestNVLinkDomains has the lines of NCCL's log (NCCL_DEBUG=INFO) by which the GPUs' domains are known.
+func TestNVLinkDomains(t *testing.T) {
+	const line = "gpu7:4711:4720 [%d] NCCL INFO MNNVL busId 0x%x000 fabric UUID %s cliqueId %s state %d healthMask 0x1aa\n"
+	log := func(domains ...string) (text string) {
+		for i, domain := range domains {
+			uuid, clique, _ := strings.Cut(domain, " ")
+			text += fmt.Sprintf(line, i, 16+i, uuid, clique, 3)
+		}
+		return text
+	}
+	s := settings.Defaults()
+	s.GPUs = 1
+	s.Expect = []settings.Expect{{GPU: "H100", GPUs: 1, Nodes: 2, Size: "16G", BusBW: 900}, {GPU: "H100", GPUs: 1, Nodes: 1, Size: "16G", BusBW: 900}}
+	for name, c := range map[string]struct {
+		log   string
+		nodes int
+		apart bool
+	}{
+		"no log":                  {"", 2, false},
+		"another log":             {"gpu7:4711:4720 [0] NCCL INFO NCCL_MNNVL_ENABLE set by environment to 0.\n", 2, false},
+		"one domain":              {log("a1b2.c3d4 0x7ffe", "a1b2.c3d4 0x7ffe"), 2, false},
+		"two clusters":            {log("a1b2.c3d4 0x7ffe", "a1b2.c3d5 0x7ffe"), 2, true},
+		"two cliques":             {log("a1b2.c3d4 0x7ffe", "a1b2.c3d4 0x1"), 2, true},
+		"fabrics within nodes":    {log("0.0 0x0", "0.0 0x0"), 2, false},
+		"with a time, and labels": {"0: [2026-11-29 01:02:03] " + log("a.b 0x1") + "1: [2026-11-29 01:02:03] " + log("a.c 0x1"), 2, true},
+		"one node, two cliques":   {log("a1b2.c3d4 0x7ffe", "a1b2.c3d4 0x1"), 1, false},
+	} {
+		o, err := parseOutput(devices(c.nodes, h100) + c.log + tableHead + row16G + footer)
+		require.NoError(t, err, name)
+		j := judgeOutput(o, c.nodes, &s)
+		assert.Equal(t, c.apart, j.Apart, name)
+		assert.Equal(t, verdictBad, j.Verdict, name)
+	}
+}
+
 func TestOutputInOtherShapes(t *testing.T) {
 	whole := devices(2, h100) + tableHead + row16G + footer
 	labelled := ""

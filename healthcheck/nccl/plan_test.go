@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,8 @@ type world struct {
 	crash   []string // jobs with it say nothing
 	links   []string // "n1+n2": bad
 	crashes []string // pairs that say nothing
+	racks   string   // "AABB": the NVLink domain of each node; "": no NVLinks between nodes
+	network bool     // pairs of several domains reach what is expected
 }
 
 func (w world) judge(nodes []string) Judged {
@@ -34,10 +37,28 @@ func (w world) judge(nodes []string) Judged {
 	switch {
 	case has(w.crash), slices.Contains(w.crashes, name):
 		return newInconclusive("crashed")
+	case w.isApart(nodes):
+		wrongs := slices.Contains(w.links, name)
+		switch {
+		case wrongs:
+			return Judged{Verdict: verdictBad, Text: wrong, Apart: true}
+		case w.network && !has(w.bad):
+			return Judged{Verdict: verdictGood, BusBW: 4, Expected: 4, Apart: true}
+		}
+		return Judged{Verdict: verdictBad, BusBW: 0.5, Expected: 4, Apart: true}
 	case len(nodes) == 1 && has(w.alone), len(nodes) == 2 && has(w.bad), slices.Contains(w.links, name):
 		return Judged{Verdict: verdictBad, BusBW: 1, Expected: 4}
 	}
 	return Judged{Verdict: verdictGood, BusBW: 4, Expected: 4}
+}
+
+// isApart reports whether no NVLinks connect the nodes of a pair that could have some.
+func (w world) isApart(nodes []string) bool {
+	rack := func(node string) byte {
+		number, _ := strconv.Atoi(node[1:])
+		return w.racks[number-1]
+	}
+	return len(nodes) == 2 && w.racks != "" && rack(nodes[0]) != rack(nodes[1])
 }
 
 // play runs a round; each step is saved and read again, as after a kill.
@@ -118,6 +139,44 @@ func TestWhoIsBad(t *testing.T) {
 			assert.Equal(t, test.want, bad(test.world.play(t, test.nodes)), name)
 		}
 	}
+}
+
+// TestNodesOfSeveralRacks: where pairs of several NVLink domains do not reach what pairs of one do, they say nothing.
+func TestNodesOfSeveralRacks(t *testing.T) {
+	for name, test := range map[string]struct {
+		world world
+		want  []string
+	}{
+		"one rack":                          {world{racks: "AAAA", bad: []string{"n3"}}, []string{"n3"}},
+		"one node of another rack":          {world{racks: "ABBBBB"}, nil},
+		"two of another rack":               {world{racks: "AABBBB"}, nil},
+		"each in a rack of its own":         {world{racks: "ABCD"}, nil},
+		"racks that the network connects":   {world{racks: "ABBBBB", network: true, bad: []string{"n1"}}, nil},
+		"racks of one node, and a bad node": {world{racks: "ABCD", network: true, bad: []string{"n2"}}, []string{"n2"}},
+		"wrong results of two links":        {world{racks: "ABBB", links: []string{"n1+n2", "n1+n3", "n1+n4"}}, []string{"n1"}},
+	} {
+		for range 20 {
+			r := test.world.play(t, len(test.world.racks))
+			found := bad(r)
+			if name == "racks that the network connects" { // no other pair of several racks may have been tried
+				assert.Subset(t, []string{"n1"}, found, name)
+				continue
+			}
+			assert.Equal(t, test.want, found, name)
+			if test.want == nil {
+				assert.Empty(t, r.listWorst(), name)
+				for _, node := range r.Nodes {
+					_, exit := r.describeNode(node)
+					assert.NotEqual(t, 1, exit, "%s: %s", name, node)
+				}
+			}
+		}
+	}
+	r := world{racks: "ABBB"}.play(t, 4)
+	result, exit := r.describeNode("n1")
+	assert.Equal(t, "good alone, unknown with a partner: no NVLinks between them", result)
+	assert.Equal(t, 3, exit)
+	assert.Equal(t, "0.5 GB/s bad, no NVLinks between them", r.findPairTests("n1")[0].Judged.String())
 }
 
 // No good node is ever judged bad, and every bad node is found while most nodes are good.

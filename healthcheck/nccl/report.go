@@ -84,7 +84,9 @@ func findWorstCode(codes []int) int {
 func (r *testRound) describeNode(node string) (string, int) {
 	alone, pairs := r.findAloneTest(node), r.findPairTests(node)
 	some := func(v Verdict) bool {
-		return slices.ContainsFunc(pairs, func(t *Test) bool { return t.Verdict == v && !r.isBad(t.findPartner(node)) })
+		return slices.ContainsFunc(pairs, func(t *Test) bool {
+			return t.Verdict == v && t.isConclusive() == r.isEvidence(t) && !r.isBad(t.findPartner(node))
+		})
 	}
 	switch {
 	case r.isBad(node):
@@ -101,6 +103,10 @@ func (r *testRound) describeNode(node string) (string, int) {
 		return "bad with a partner, undecided", 1
 	case alone.Verdict == verdictSlow || some(verdictSlow):
 		return "slow", 1
+	case !r.passesPair(node) && slices.ContainsFunc(pairs, func(t *Test) bool {
+		return t.isConclusive() && !r.isEvidence(t)
+	}):
+		return "good alone, unknown with a partner: no NVLinks between them", 3
 	case some(verdictNothing) && !r.passesPair(node):
 		return "good alone, unknown with a partner", 3
 	}
@@ -128,10 +134,15 @@ func (j Judged) String() string {
 		return "not finished"
 	case !j.isConclusive():
 		return j.Text
-	case j.Text != "":
-		return fmt.Sprintf("%.4g GB/s %s (%s)", j.BusBW, j.Verdict, j.Text)
 	}
-	return fmt.Sprintf("%.4g GB/s %s", j.BusBW, j.Verdict)
+	text := fmt.Sprintf("%.4g GB/s %s", j.BusBW, j.Verdict)
+	if j.Text != "" {
+		text += " (" + j.Text + ")"
+	}
+	if j.Apart {
+		text += ", no NVLinks between them"
+	}
+	return text
 }
 
 // WriteText writes a line for Nagios and a table for people.

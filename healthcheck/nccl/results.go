@@ -36,7 +36,7 @@ func (r *Runner) updateResults(round *testRound) (map[string]result, error) {
 		all = map[string]result{} // a damaged file is replaced
 	}
 	for _, t := range round.Tests {
-		if t.isConclusive() {
+		if round.isEvidence(t) {
 			nodes := slices.Sorted(slices.Values(t.Nodes))
 			all[strings.Join(nodes, ",")] = result{nodes, t.Ended, t.Judged}
 		}

@@ -47,6 +47,13 @@ type Test struct {
 // isConclusive reports whether a test proves something about its nodes.
 func (j Judged) isConclusive() bool { return j.hasPassed() || j.Verdict == verdictBad }
 
+// isEvidence reports whether a test proves something about its nodes in this round. A slow pair of several NVLink domains
+// does only if another one has passed: what [[nccl.expect]] has for pairs may be for those that NVLinks connect.
+func (r *testRound) isEvidence(t *Test) bool {
+	return t.isConclusive() && (t.Verdict != verdictBad || t.Text == wrong || !t.Apart ||
+		slices.ContainsFunc(r.Tests, func(other *Test) bool { return other.Apart && other.hasPassed() }))
+}
+
 // isDone reports whether a test has its verdict.
 func (t *Test) isDone() bool { return t.Verdict != "" }
 
@@ -122,7 +129,7 @@ func (r *testRound) passesPair(node string) bool {
 func (r *testRound) countBadPartners(node string) int {
 	var bad []string
 	for _, t := range r.findPairTests(node) {
-		if other := t.findPartner(node); t.Verdict == verdictBad && r.passesPair(other) &&
+		if other := t.findPartner(node); t.Verdict == verdictBad && r.isEvidence(t) && r.passesPair(other) &&
 			!slices.Contains(bad, other) {
 			bad = append(bad, other)
 		}

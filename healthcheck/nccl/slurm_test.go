@@ -97,6 +97,7 @@ func TestSubmission(t *testing.T) {
 		" -b 1073741824 -e 8589934592 -f 2 -g 2 -n 'it'\\''s'\n", sub.Script)
 	s.NCCL.Reservation = "tests"
 	pair := &Test{Name: "x", Nodes: []string{"n1", "n2"}}
+	assert.Contains(t, s.buildSubmission(pair, "").Script, "#!/bin/sh\n"+logDomains+"exec srun ")
 	assert.Contains(t, s.buildSubmission(pair, "").Sbatch, "--reservation=tests")
 	assert.Contains(t, s.buildSubmission(pair, "gojail-nccl-n1").Sbatch, "--reservation=gojail-nccl-n1", "a node under test again is in one of its own")
 }

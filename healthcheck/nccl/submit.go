@@ -51,6 +51,9 @@ func (s *Slurm) buildSubmission(t *Test, reservation string) Submission {
 	return Submission{append(argv, c.Options...), buildScript(c, len(t.Nodes))}
 }
 
+// logDomains has NCCL log the NVLink domain of each GPU.
+const logDomains = `export NCCL_DEBUG="${NCCL_DEBUG:-INFO}" NCCL_DEBUG_SUBSYS="${NCCL_DEBUG_SUBSYS:-INIT}"` + "\n"
+
 // buildScript returns a script that runs all_reduce_perf over the judged sizes. srun does not
 // bind processes to cores, since NCCL places its threads itself.
 func buildScript(c *settings.Settings, nodes int) string {
@@ -69,7 +72,11 @@ func buildScript(c *settings.Settings, nodes int) string {
 	words = append(words, c.Command, "-b", strconv.FormatInt(slices.Min(sizes), 10), "-e",
 		strconv.FormatInt(slices.Max(sizes), 10),
 		"-f", "2", "-g", strconv.Itoa(c.GPUs/c.Tasks))
-	return "#!/bin/sh\nexec " + quoteShell(append(words, c.Args...)) + "\n"
+	log := ""
+	if nodes > 1 {
+		log = logDomains
+	}
+	return "#!/bin/sh\n" + log + "exec " + quoteShell(append(words, c.Args...)) + "\n"
 }
 
 // quoteShell quotes words for sh.
