@@ -5,6 +5,7 @@
 package check
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -103,12 +104,9 @@ func (n *Node) path(elements ...string) string {
 	return filepath.Join(append([]string{"/", n.rootIn}, elements...)...)
 }
 
-func (n *Node) passwd() string {
-	if n.passwdIn != "" {
-		return n.passwdIn
-	}
-	return "/etc/passwd"
-}
+func (n *Node) passwd() string { return cmp.Or(n.passwdIn, "/etc/passwd") }
+
+func (n *Node) proc() string { return cmp.Or(n.procIn, "/proc") }
 
 // checker reports the findings about one node.
 type checker struct {

@@ -82,11 +82,7 @@ func (c *checker) findServiceUser() (found serviceUser) {
 	if found.text != "" {
 		return found
 	}
-	proc := "/proc"
-	if c.node.procIn != "" {
-		proc = c.node.procIn
-	}
-	owners, _, _ := subids.ReadProcesses(proc)
+	owners, _, _ := subids.ReadProcesses(c.node.proc())
 	for _, o := range owners {
 		if !isUnknown(o.ID) {
 			continue

@@ -51,6 +51,7 @@ func (c *checker) checkSlurm() {
 	c.checkFeatures(conf)
 	c.checkLaunch(conf)
 	c.checkConstraints(conf)
+	c.checkIMEX(conf)
 	c.checkSessions(conf)
 	slurmds := c.findSlurmds()
 	c.checkSlurmd(slurmds)

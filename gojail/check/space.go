@@ -169,10 +169,7 @@ func (c *checker) findFillingJobs() (jobs []string) {
 // findUsersProcess returns a process that a user started, or "": "NAME, process PID". Such a process may keep a file of
 // a job that has ended (unix(7), SCM_RIGHTS), which has no name by then. SlurmUser is no such user.
 func (c *checker) findUsersProcess() string {
-	proc := c.node.procIn
-	if proc == "" {
-		proc = "/proc"
-	}
+	proc := c.node.proc()
 	own := []uint64{nobody, uint64(c.findSlurmUID(node.ReadSlurmConf(c.config)))}
 	pids, _ := procfs.ListNumbers(proc)
 	for _, pid := range pids {
