@@ -90,7 +90,7 @@ func TestCommandsThatMisbehave(t *testing.T) {
 // TestFormatThatSlurmLacks: --once fails where Slurm has no JSON of the version that is read, and says what to do. With auto it
 // reads text.
 func TestFormatThatSlurmLacks(t *testing.T) {
-	const hint = "; if this Slurm has no data_parser/v0.0.42, use --format=auto, which reads text then"
+	const hint = "; if Slurm's plugins for JSON (data_parser, serializer/json) are missing, use --format=auto, which reads text then"
 	for _, row := range []struct {
 		format       string
 		lacking      []string // commands that print no JSON

@@ -4,11 +4,16 @@ package check
 
 import (
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/node"
 )
 
 // orders are lines before and after gojail's in plugstack.conf, on a release of Slurm, and what the check says of them.
@@ -43,7 +48,51 @@ func TestOrderOfPlugins(t *testing.T) {
 			n.writePlugin(t, "lib/spank_gojail.so", test.release)
 			n.writePlugin(t, "plugins/auth_munge.so", test.release)
 			n.writeFile(t, "slurm/plugstack.conf", test.before+n.readFile(t, "slurm/plugstack.conf")+test.after, 0o644)
-			assert.Equal(t, test.want, strings.ReplaceAll(n.listFindings(), n.conf+"/", "CONF/"))
+			found := slices.DeleteFunc(strings.Split(n.listFindings(), "\n"), func(line string) bool {
+				return strings.Contains(line, " optional plugin ") // none of these exists: TestMissingPlugins
+			})
+			assert.Equal(t, test.want, strings.ReplaceAll(strings.Join(found, "\n"), n.conf+"/", "CONF/"))
 		})
+	}
+}
+
+// TestMissingPlugins has lines of plugstack.conf whose plugin does not exist: a required one keeps Slurm from starting, and
+// an optional one is passed over, by some releases without a line in any log.
+func TestMissingPlugins(t *testing.T) {
+	const (
+		required = "FAIL  plugstack: AT: required plugin DIR/x.so does not exist: srun, sbatch and slurmd cannot start; install it, or remove AT"
+		optional = "WARN  plugstack: AT: optional plugin DIR/x.so does not exist: jobs run without it, and Slurm 25.11.1 and later log nothing; install it, or remove AT"
+	)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "there.so"), nil, 0o644))
+	relative := strings.NewReplacer("DIR/", "")
+	for name, test := range map[string]struct {
+		path     string
+		required bool
+		release  bool // whether Slurm's plugins are found, and so the directory of relative names
+		want     string
+	}{
+		"required":                    {dir + "/x.so", true, false, required},
+		"optional":                    {dir + "/x.so", false, false, optional},
+		"required, there":             {dir + "/there.so", true, false, ""},
+		"optional, there":             {dir + "/there.so", false, false, ""},
+		"required, relative":          {"x.so", true, true, relative.Replace(required)},
+		"optional, relative":          {"x.so", false, true, relative.Replace(optional)},
+		"relative to nobody knows":    {"x.so", false, false, ""},
+		"gojail's, which has its own": {dir + "/spank_gojail.so", false, true, ""},
+	} {
+		var found []string
+		c := &checker{config: &config.Config{Slurm: config.Slurm{Conf: dir, Host: []string{dir}}},
+			report: func(f Finding) { found = append(found, f.String()) }}
+		conf := node.SlurmConf{Dir: dir, Plugstack: []node.SpankPlugin{{Path: test.path, Required: test.required, At: "AT"}}}
+		if test.release {
+			n := &checkedNode{dir: t.TempDir()}
+			n.writePlugin(t, "auth_munge.so", "0x160508")
+			conf.Plugins = []string{n.dir}
+		} else if len(node.ReadSlurm(c.config).Dirs) > 0 && !filepath.IsAbs(test.path) {
+			continue // a Slurm is installed here
+		}
+		c.checkOtherLines(conf)
+		assert.Equal(t, test.want, strings.ReplaceAll(strings.Join(found, "\n"), dir, "DIR"), name)
 	}
 }

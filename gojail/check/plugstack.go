@@ -135,10 +135,15 @@ func (c *checker) checkOtherLines(conf node.SlurmConf) {
 	dir, _ := findNodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(c.config).Dirs))
 	for _, p := range conf.Plugstack {
 		isKnown := filepath.IsAbs(p.Path) || dir != ""
-		if p.Required && isKnown && filepath.Base(p.Path) != contract.Plugin && !rootpath.Exists(p.Path) &&
-			!strings.Contains(p.Path, contract.Plugin) {
+		switch {
+		case !isKnown || rootpath.Exists(p.Path) || strings.Contains(p.Path, contract.Plugin):
+		case p.Required:
 			c.fail("plugstack", "install it, or remove "+p.At,
 				"%s: required plugin %s does not exist: srun, sbatch and slurmd cannot start", p.At, p.Path)
+		default:
+			c.warn("plugstack", "install it, or remove "+p.At,
+				"%s: optional plugin %s does not exist: jobs run without it, and Slurm 25.11.1 and later log nothing",
+				p.At, p.Path)
 		}
 	}
 }

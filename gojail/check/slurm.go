@@ -52,6 +52,7 @@ func (c *checker) checkSlurm() {
 	c.checkLaunch(conf)
 	c.checkConstraints(conf)
 	c.checkIMEX(conf)
+	c.checkHealthProgram(conf)
 	c.checkSessions(conf)
 	slurmds := c.findSlurmds()
 	c.checkSlurmd(slurmds)

@@ -99,7 +99,7 @@ func (h *History) isMended(results []run.Result, name string) bool {
 }
 
 // mustAsk reports whether the request requires a query of Slurm. healthy is the controller's
-// opinion of the node when it started this run (SLURM_NODE_IS_HEALTHY, Slurm 26.11 and later):
+// opinion of the node when it started this run (SLURM_NODE_IS_HEALTHY of Slurm 26.05.2 and later):
 // "yes", "no" or "".
 func (h *History) mustAsk(want Request, record *Record, now time.Time, again time.Duration, healthy string) bool {
 	if want.Goal == Nothing {

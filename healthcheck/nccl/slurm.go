@@ -128,7 +128,7 @@ func (s *Slurm) listJobs(ctx context.Context) ([]slurmJob, error) {
 
 // unfinished are the states of pending and running jobs (squeue(1), JOB STATE CODES).
 var unfinished = []string{"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING",
-	"STAGE_OUT", "RESIZING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
+	"EXPEDITING", "STAGE_OUT", "RESIZING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 
 // isOver reports whether the job has ended.
 func (j slurmJob) isOver() bool { return !slices.Contains(unfinished, j.State) }

@@ -62,8 +62,17 @@ func FindDir() (string, error) {
 	return dirs[i], nil
 }
 
-// jsonFlag asks for the only format that Slurm 24.11 to 26.05 have in common.
-const jsonFlag = "--json=v0.0.42"
+// jsonFlag returns the option that asks for JSON, in a format that the release has: Slurm 24.11 to 26.05 have v0.0.42 in
+// common, and 26.11 has v0.0.43, with the same fields of nodes and statistics. Later releases print their own.
+func (c *Commands) jsonFlag() string {
+	switch release := c.number(); {
+	case release > 2611:
+		return "--json"
+	case release == 2611:
+		return "--json=v0.0.43"
+	}
+	return "--json=v0.0.42"
+}
 
 func (c *Commands) program(name string, args ...string) Program {
 	return Program{Command: command.Command{Path: filepath.Join(c.Dir, name), Args: args}, Conf: c.Conf,
@@ -72,7 +81,7 @@ func (c *Commands) program(name string, args ...string) Program {
 
 // Nodes returns all nodes.
 func (c *Commands) Nodes(ctx context.Context) (*Nodes, error) {
-	return readEither(ctx, c, readNodesJSON, c.program("scontrol", "--all", jsonFlag, "show", "nodes"),
+	return readEither(ctx, c, readNodesJSON, c.program("scontrol", "--all", c.jsonFlag(), "show", "nodes"),
 		readNodesText, c.program("scontrol", "--all", "--detail", "show", "node"))
 }
 
@@ -85,7 +94,7 @@ func (c *Commands) Jobs(ctx context.Context) (*Jobs, error) {
 
 // Diag returns the statistics.
 func (c *Commands) Diag(ctx context.Context) (*Diag, error) {
-	return readEither(ctx, c, readDiagJSON, c.program("sdiag", jsonFlag), readDiagText, c.program("sdiag"))
+	return readEither(ctx, c, readDiagJSON, c.program("sdiag", c.jsonFlag()), readDiagText, c.program("sdiag"))
 }
 
 // answer is a result that is read from JSON or from text.
@@ -133,8 +142,7 @@ func readEither[T answer](ctx context.Context, c *Commands, parseJSON func(io.Re
 	return result, err
 }
 
-// pluginText matches the messages of Slurm's programs if they do not find the plugins data_parser/v0.0.42 or
-// serializer/json.
+// pluginText matches the messages of Slurm's programs if they do not find a plugin data_parser or serializer/json.
 var pluginText = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)JSON plugin|data_parser|serializer`)
 })
@@ -188,18 +196,26 @@ func (c *Commands) Describe() (release, format string) {
 	return c.release, format
 }
 
-// usesJSON reports whether the release has the JSON that this package parses. Later releases than the known ones get
-// text, which changes less.
+// usesJSON reports whether the release has JSON with which this package was tested. Later releases than the known ones
+// get text, which changes less.
 func (c *Commands) usesJSON() bool {
 	if c.Format != Auto {
 		return c.Format == JSON
 	}
+	release := c.number()
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return !c.lacksJSON && 2411 <= release && release <= 2605
+}
+
+// number returns the release as a number, such as 2411, or 0 if it is not known.
+func (c *Commands) number() int {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	m := releaseText().FindStringSubmatch(c.release)
-	if m == nil || c.lacksJSON {
-		return false
+	if m == nil {
+		return 0
 	}
 	n, _ := strconv.Atoi(m[1] + m[2])
-	return 2411 <= n && n <= 2605
+	return n
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -65,9 +66,13 @@ func TestRelease(t *testing.T) {
 		require.NoError(t, c.FindRelease(t.Context()))
 		release, format := c.Describe()
 		assert.Equal(t, want, release+" "+format)
+		asks, _ := strconv.Atoi(strings.TrimPrefix(c.jsonFlag(), "--json=v0.0."))
+		assert.Equal(t, slices.Contains(parsers, 42) || slices.Contains(parsers, 43), slices.Contains(parsers, asks), version)
 	}
 	writeScontrol(t, c.Dir, "echo slurm of today")
 	assert.ErrorContains(t, c.FindRelease(t.Context()), "which has no release")
+	c.release = "27.05.1"
+	assert.Equal(t, "--json", c.jsonFlag())
 	c.Format = Text
 	_, format := c.Describe()
 	assert.Equal(t, Text, format)

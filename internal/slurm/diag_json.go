@@ -13,7 +13,7 @@ import (
 // exitsMost is the limit of the reasons why a cycle of a scheduler ends.
 const exitsMost = 20
 
-// readDiagJSON reads the output of sdiag --json=v0.0.42.
+// readDiagJSON reads the output of sdiag --json.
 func readDiagJSON(r io.Reader) (*Diag, error) {
 	var all map[string]json.RawMessage
 	err := readObject(r, "statistics", func(d *json.Decoder) error { return d.Decode(&all) })

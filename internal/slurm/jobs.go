@@ -34,7 +34,7 @@ var jobColumns = []string{"%T", "%P", "%N", "%K", "%r"}
 
 // JobStates are the states of jobs (squeue(1), JOB STATE CODES).
 var JobStates = []string{
-	"boot_fail", "cancelled", "completed", "completing", "configuring", "deadline", "failed", "node_fail",
+	"boot_fail", "cancelled", "completed", "completing", "configuring", "deadline", "expediting", "failed", "node_fail",
 	"out_of_memory",
 	"pending", "preempted", "requeue_fed", "requeue_hold", "requeued", "resizing", "resv_del_hold", "revoked",
 	"running",

@@ -24,7 +24,7 @@ type number struct {
 // errNoNode is the error of JSON with an empty list of nodes. Text says whether the cluster has none.
 var errNoNode = errors.New("its list of nodes is empty")
 
-// readNodesJSON reads the output of scontrol --json=v0.0.42 show nodes, one node at a time. A node with an invalid
+// readNodesJSON reads the output of scontrol --json show nodes, one node at a time. A node with an invalid
 // value keeps its other values; a node without a name and a state is left out. An output without any node is an error.
 func readNodesJSON(r io.Reader) (*Nodes, error) {
 	n := &Nodes{}

@@ -161,7 +161,7 @@ func TestExporterFormats(t *testing.T) {
 		r := c.Root("gojail-exporter", "--once", "--format=json")
 		assert.Equal(t, 1, r.Code, r)
 		assert.Contains(t, r.Stderr, "gojail-exporter: cannot read nodes, diag from Slurm: the lines above say why; "+
-			"if this Slurm has no data_parser/v0.0.42, use --format=auto, which reads text then\n")
+			"if Slurm's plugins for JSON (data_parser, serializer/json) are missing, use --format=auto, which reads text then\n")
 	}
 	require.Zero(t, c.Root("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=a Partitions=b [c@d]").Code)
 	pages := map[string]string{}
