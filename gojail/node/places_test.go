@@ -4,7 +4,9 @@ package node
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -50,4 +52,51 @@ func TestPlacesOfSlurm(t *testing.T) {
 		assert.Equal(t, []string{prefix + "/sbin/slurmstepd"}, findStepd(configured), c.name)
 		require.NoError(t, os.Remove(plugstack))
 	}
+}
+
+// TestPluginDirs is where Slurm's plugins are found, by how a Slurm was built and packaged.
+func TestPluginDirs(t *testing.T) {
+	top := t.TempDir()
+	for _, file := range []string{"/slurm/lib/slurm/auth_munge.so", "/usr/lib64/slurm/auth_slurm.so", "/more/spank_x.so", "/usr/lib/libc.so.6"} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(top+file), 0o755))
+		require.NoError(t, os.WriteFile(top+file, nil, 0o644))
+	}
+	build := func(name, flag string) string {
+		cmd := exec.Command("cc", "-o", top+"/"+name, "-x", "c", "-", flag)
+		cmd.Stdin = strings.NewReader("int main(void) { return 0; }")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return top + "/" + name
+	}
+	const none = "-Wl,-O1"
+	own, of, lib := "/slurm/lib/slurm", "/usr/lib64/slurm", "/usr/lib"
+	for name, c := range map[string]struct {
+		runpath          string // of the commands; "": none
+		configured, libs []string
+		want             []string
+	}{
+		"a build from source":                  {own, nil, []string{lib}, []string{own}},
+		"with PREFIX/lib":                      {own + ":" + lib, nil, []string{lib}, []string{own}},
+		"which the linker names":               {own, nil, []string{lib, own}, []string{own}},
+		"without a RUNPATH":                    {"", nil, []string{lib, of}, []string{of}},
+		"without a RUNPATH, and nobody's":      {"", nil, []string{lib}, nil},
+		"without a RUNPATH, with PluginDir":    {"", []string{own, "/more"}, []string{lib}, []string{"/more", own}},
+		"PluginDir that the linker names":      {"", []string{of}, []string{lib, of}, []string{of}},
+		"PluginDir of others, that it names":   {own, []string{"/more"}, []string{"/more"}, []string{own}},
+		"a RUNPATH that is gone":               {"/gone", nil, []string{of}, []string{of}},
+		"another Slurm's, which is not wanted": {own, nil, []string{of}, []string{own}},
+	} {
+		in := func(dirs []string) (all []string) {
+			for _, dir := range dirs {
+				all = append(all, top+dir)
+			}
+			return all
+		}
+		flag := none
+		if c.runpath != "" {
+			flag = "-Wl,--enable-new-dtags,-rpath," + top + strings.ReplaceAll(c.runpath, ":", ":"+top)
+		}
+		assert.ElementsMatch(t, in(c.want), findPluginDirs([]string{build("srun", flag)}, in(c.configured), in(c.libs)), name)
+	}
+	assert.Empty(t, findPluginDirs(nil, nil, []string{top + of}), "no command, no Slurm")
 }

@@ -36,15 +36,7 @@ func ReadSlurm(c *config.Config) slurmParts {
 	var parts slurmParts
 	commands, _ := FindCommands(c)
 	conf := ReadSlurmConf(c)
-	dirs := slices.Clone(conf.Plugins)
-	for _, command := range commands {
-		dirs = append(dirs, readRunpath(command)...)
-	}
-	slices.Sort(dirs)
-	parts.Dirs = slices.DeleteFunc(slices.Compact(dirs), func(dir string) bool {
-		return !rootpath.Exists(dir) ||
-			isLibDir(dir)
-	})
+	parts.Dirs = findPluginDirs(commands, conf.Plugins, listLibDirs())
 
 	need := append(slices.Clone(commands), findStepd(c)...)
 	plugins := clientPlugins
@@ -78,6 +70,30 @@ func ReadSlurm(c *config.Config) slurmParts {
 	slices.Sort(parts.Files)
 	parts.Files = slices.Compact(parts.Files)
 	return parts
+}
+
+// findPluginDirs returns the plugin directories: those of slurm.conf, and the built-in one, in which Slurm's commands look
+// for their library (RUNPATH), or which the configuration of the dynamic linker names, if a packager removed that. A
+// directory of the linker counts only if it has plugins: a RUNPATH may have PREFIX/lib, too.
+func findPluginDirs(commands, configured, libDirs []string) []string {
+	dirs := slices.Clone(configured)
+	for _, command := range commands {
+		dirs = append(dirs, readRunpath(command)...)
+	}
+	slices.Sort(dirs)
+	dirs = slices.DeleteFunc(slices.Compact(dirs), func(dir string) bool {
+		return !rootpath.Exists(dir) || slices.Contains(libDirs, dir) && !hasPlugins(dir)
+	})
+	if len(commands) > 0 && len(dirs) == 0 {
+		dirs = slices.DeleteFunc(slices.Clone(libDirs), func(dir string) bool { return !hasPlugins(dir) })
+	}
+	return dirs
+}
+
+// hasPlugins reports whether a directory has plugins of Slurm, of which each installation has one of this kind.
+func hasPlugins(dir string) bool {
+	found, _ := filepath.Glob(filepath.Join(dir, "auth_*.so"))
+	return len(found) > 0
 }
 
 // FindCommand returns the path of the gojail command that runs in any jail, whatever C library the jail
@@ -181,8 +197,6 @@ func resolveDirs(dirs []string) []string {
 	}
 	return list
 }
-
-func isLibDir(dir string) bool { return slices.Contains(listLibDirs(), dir) }
 
 func isInDirs(path string, dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return config.Under(path, dir) })

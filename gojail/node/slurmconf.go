@@ -66,9 +66,7 @@ func (s *SlurmConf) findPlugin(c *config.Config, name string) string {
 	dirs := s.Plugins
 	if len(dirs) == 0 { // the built-in directory, which Slurm's commands name as their RUNPATH
 		commands, _ := FindCommands(c)
-		for _, command := range commands {
-			dirs = append(dirs, readRunpath(command)...)
-		}
+		dirs = findPluginDirs(commands, nil, listLibDirs())
 	}
 	for _, dir := range dirs {
 		if path := filepath.Join(dir, name); rootpath.Exists(path) {
