@@ -106,7 +106,7 @@ func isArgument(word string) bool {
 }
 
 // checkSamePlugin checks that the plugin is the one that is installed with this program: gojail's Prolog accepts no
-// other (read_plugin in spank/prolog/plugstack.c).
+// other (read_plugin in spank/prolog/conf.c).
 func (c *checker) checkSamePlugin(p *node.SpankPlugin, conf node.SlurmConf, remedy string) {
 	used, err := os.Stat(p.Path)
 	installed, missing := os.Stat(filepath.Join(c.node.LibDir, contract.Plugin))
