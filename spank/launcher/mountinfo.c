@@ -3,54 +3,41 @@
 
 #include "common/fd.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-FILE *mountinfo_open(int proc)
-{
-	int fd = openat(proc, "self/mountinfo", O_RDONLY | O_CLOEXEC);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "re");
-
-	if (!file)
-		close_fd(&fd);
-	return file;
-}
-
-char *mountinfo_read(int fd)
+/* Reads a whole file. Returns its text, which the caller frees, or NULL with errno. */
+static char *read_text(int fd)
 {
 	size_t size = 1 << 16, have = 0;
 	char *text = malloc(size);
 	ssize_t got;
 
+	/* pread: the zygote and its spare have one open file description. */
 	while (text && (got = pread(fd, text + have, size - 1 - have, (off_t)have)) != 0) {
-		if (got < 0) {
+		char *larger = text;
+
+		if (got > 0)
+			have += (size_t)got;
+		if (got < 0 || (have + 1 == size && !(larger = realloc(text, size *= 2)))) {
 			free(text);
 			return NULL;
 		}
-		have += (size_t)got;
-		if (have + 1 == size) {
-			char *larger = realloc(text, size *= 2);
-
-			if (!larger)
-				free(text);
-			text = larger;
-		}
+		text = larger;
 	}
 	if (text)
 		text[have] = '\0';
 	return text;
 }
 
-char *mountinfo_read_own(int proc)
-{
-	scoped_fd fd = openat(proc, "self/mountinfo", O_RDONLY | O_CLOEXEC);
-
-	return fd < 0 ? NULL : mountinfo_read(fd);
-}
-
-void mountinfo_unescape(char *text)
+/* Decodes a string of mountinfo, in which the kernel writes blanks, tabs, newlines and backslashes as \\ and three
+ * octal digits. */
+static void decode_string(char *text)
 {
 	char *to = text;
 
@@ -67,29 +54,78 @@ void mountinfo_unescape(char *text)
 	*to = '\0';
 }
 
-int mountinfo_parse(char *line, struct mount_line *mount)
+/* Parses a line and decodes its strings. Returns 0, or -1 if it is not a line of mountinfo. */
+static int parse_line(char *line, struct mount_line *mount)
 {
-	char *rest = strstr(line, " - "), *next = NULL, *device;
+	char *rest = strstr(line, " - "), *next = NULL;
 
 	if (!rest)
 		return -1;
 	*rest = '\0';
+	if (sscanf(line, "%" SCNu64 " %" SCNu64 " %u:%u", &mount->id, &mount->parent, &mount->major, &mount->minor) !=
+	    4)
+		return -1;
 	strtok_r(line, " ", &next); /* mount ID */
 	strtok_r(NULL, " ", &next); /* parent ID */
-	device = strtok_r(NULL, " ", &next);
+	strtok_r(NULL, " ", &next); /* device */
 	mount->root = strtok_r(NULL, " ", &next);
 	mount->path = strtok_r(NULL, " ", &next);
 	mount->type = strtok_r(rest + 3, " ", &next);
-	mount->source = strtok_r(NULL, " \n", &next);
-	mount->options = mount->source ? strtok_r(NULL, " \n", &next) : NULL;
+	mount->source = strtok_r(NULL, " ", &next);
+	mount->options = mount->source ? strtok_r(NULL, " ", &next) : NULL;
 	if (!mount->options)
-		mount->options = "";
-	if (!mount->path || !mount->source || sscanf(device, "%u:%u", &mount->major, &mount->minor) != 2)
+		mount->options = rest; /* "" */
+	if (!mount->path || !mount->source)
 		return -1;
-	mountinfo_unescape(mount->root);
-	mountinfo_unescape(mount->path);
-	mountinfo_unescape(mount->source);
+	decode_string(mount->root);
+	decode_string(mount->path);
+	decode_string(mount->source);
 	return 0;
+}
+
+/* Parses the text of a table. Returns 0, or -1 with errno. */
+static int parse_table(struct mount_table *table)
+{
+	char *line = table->text, *end;
+	size_t lines = 1;
+
+	for (const char *at = line; (at = strchr(at, '\n')); at++)
+		lines++;
+	table->list = malloc(lines * sizeof(*table->list));
+	for (; table->list && (end = strchr(line, '\n')); line = end + 1) {
+		*end = '\0';
+		errno = EBADMSG;
+		if (parse_line(line, &table->list[table->count++]) < 0)
+			return -1;
+	}
+	return table->list ? 0 : -1;
+}
+
+int mountinfo_read(int fd, struct mount_table *table)
+{
+	int why;
+
+	*table = (struct mount_table){.text = read_text(fd)};
+	if (table->text && parse_table(table) == 0)
+		return 0;
+	why = errno;
+	mountinfo_free(table);
+	errno = why;
+	return -1;
+}
+
+int mountinfo_read_own(int proc, struct mount_table *table)
+{
+	scoped_fd fd = openat(proc, "self/mountinfo", O_RDONLY | O_CLOEXEC);
+
+	return mountinfo_read(fd, table);
+}
+
+void mountinfo_free(struct mount_table *table)
+{
+	free(table->text);
+	free(table->list);
+	*table = (struct mount_table){.text = NULL};
 }
 
 bool mountinfo_is_local(const char *type)
@@ -125,26 +161,21 @@ static bool is_below(const char *path, const char *directory)
 	return strncmp(path, directory, length) == 0 && (path[length] == '/' || path[length] == '\0');
 }
 
-void mountinfo_describe(char *table, const char *path, char *text, size_t size)
+void mountinfo_describe(const struct mount_table *table, const char *path, char *text, size_t size)
 {
-	FILE *file = table && *table ? fmemopen(table, strlen(table), "r") : NULL;
-	char *line = NULL;
-	size_t room = 0, longest = 0;
+	size_t longest = 0;
 
 	*text = '\0';
-	while (file && getline(&line, &room, file) > 0) {
-		struct mount_line mount;
+	for (size_t i = 0; i < table->count; i++) {
+		const struct mount_line *mount = &table->list[i];
 
-		if (mountinfo_parse(line, &mount) < 0 || !is_below(path, mount.path) || strlen(mount.path) < longest)
+		if (!is_below(path, mount->path) || strlen(mount->path) < longest)
 			continue;
-		longest = strlen(mount.path);
-		if (mountinfo_is_local(mount.type) &&
-		    strcmp(mount.type, "autofs")) /* which waits for automount(8), and that for a server */
+		longest = strlen(mount->path);
+		if (mountinfo_is_local(mount->type) &&
+		    strcmp(mount->type, "autofs")) /* which waits for automount(8), and that for a server */
 			*text = '\0';
 		else
-			snprintf(text, size, "%s (%s) at %s", mount.source, mount.type, mount.path);
+			snprintf(text, size, "%s (%s) at %s", mount->source, mount->type, mount->path);
 	}
-	free(line);
-	if (file)
-		fclose(file);
 }

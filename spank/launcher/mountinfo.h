@@ -5,10 +5,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
+#include <stdint.h>
 
-/* A parsed line; the strings point into it. */
+/* A mount; the strings point into the text of its table. */
 struct mount_line {
+	uint64_t id, parent;
 	unsigned major, minor;
 	char *root;    /* the directory of the file system that is mounted */
 	char *path;    /* the mount point, as the caller sees it */
@@ -17,21 +18,21 @@ struct mount_line {
 	char *options; /* options of the file system, separated by commas; "" if the line has none */
 };
 
-/* Opens mountinfo of the calling process in the node's /proc. Returns NULL with errno if it fails. */
-FILE *mountinfo_open(int proc);
+struct mount_table {
+	char *text;
+	struct mount_line *list;
+	size_t count;
+};
 
-/* Reads a whole mountinfo that is open. Returns its text, which the caller frees, or NULL. */
-char *mountinfo_read(int fd);
+/* Reads all mounts of an open mountinfo; mountinfo_free frees them. Returns 0, or -1 with errno and an empty table:
+ * EBADMSG for a line of another form. */
+int mountinfo_read(int fd, struct mount_table *table);
 
-/* Reads the mountinfo of the calling process in the node's /proc. Returns its text, which the caller frees, or NULL. */
-char *mountinfo_read_own(int proc);
+/* Reads the mounts of the calling process by the node's /proc. Returns as mountinfo_read does. */
+int mountinfo_read_own(int proc, struct mount_table *table);
 
-/* Parses a line and decodes its strings. Returns 0, or -1 if it is not a line of mountinfo. */
-int mountinfo_parse(char *line, struct mount_line *mount);
-
-/* Decodes a string of mountinfo, in which the kernel writes blanks, tabs, newlines and backslashes as \\ and three
- * octal digits. */
-void mountinfo_unescape(char *text);
+/* Frees what a table has, and empties it. */
+void mountinfo_free(struct mount_table *table);
 
 /* Reports whether file systems of a type are served by this node alone. */
 bool mountinfo_is_local(const char *type);
@@ -41,9 +42,9 @@ bool mountinfo_is_local(const char *type);
 bool mountinfo_is_of_user(const struct mount_line *mount);
 
 /*
- * Writes "SOURCE (TYPE) at PATH" of the mount that a path lies on by the text of a mountinfo, which may be NULL, by
- * comparing the text of the paths; "" if the mount is local or not known.
+ * Writes "SOURCE (TYPE) at PATH" of the mount that a path lies on, by comparing the text of the paths; "" if the mount
+ * is local or not in the table.
  */
-void mountinfo_describe(char *table, const char *path, char *text, size_t size);
+void mountinfo_describe(const struct mount_table *table, const char *path, char *text, size_t size);
 
 #endif

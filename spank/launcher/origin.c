@@ -35,8 +35,8 @@ struct finding {
 	bool local;
 };
 
-/* Reports whether a path leads to a local file system by the text of mountinfo, over any symbolic links. */
-static bool is_local(char *mounts, const char *path)
+/* Reports whether a path leads to a local file system by the mounts of a table, over any symbolic links. */
+static bool is_local(const struct mount_table *mounts, const char *path)
 {
 	char *real = realpath(path, NULL), storage[2 * GOJAIL_PATH_MAX] = "?";
 
@@ -50,7 +50,7 @@ static bool is_local(char *mounts, const char *path)
 
 /* Reports whether all directories and symbolic links that a path leads through are on local file systems. links is how
  * many links it may have, and is counted down. */
-static bool leads_over_local(char *mounts, const char *path, int *links)
+static bool leads_over_local(const struct mount_table *mounts, const char *path, int *links)
 {
 	char prefix[2 * GOJAIL_PATH_MAX], target[GOJAIL_PATH_MAX], next[2 * GOJAIL_PATH_MAX];
 
@@ -77,13 +77,14 @@ int origin_find(struct origin *origin, const char *jail, const char *source, int
 {
 	struct finding found = {0};
 	int socket, links = LINKS_MAX;
-	char *mounts = mountinfo_read_own(proc);
+	struct mount_table mounts;
 	struct child child;
 
 	snprintf(origin->jail, sizeof(origin->jail), "%s", jail);
 	snprintf(origin->source, sizeof(origin->source), "%s", source);
-	mountinfo_describe(mounts, source, origin->storage, sizeof(origin->storage));
-	free(mounts);
+	mountinfo_read_own(proc, &mounts);
+	mountinfo_describe(&mounts, source, origin->storage, sizeof(origin->storage));
+	mountinfo_free(&mounts);
 	origin->node = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	if (origin->node < 0)
 		return fault_set(fault, "cannot open the node's mount namespace: %s", strerror(errno));
@@ -93,12 +94,12 @@ int origin_find(struct origin *origin, const char *jail, const char *source, int
 	case 0:
 		if (identity_read(source, NULL, &found.identity) < 0)
 			found.identity.text[0] = '\0'; /* assembling the template fails, and reports why */
-		mounts = mountinfo_read_own(proc);     /* with what automounters have mounted for that */
-		found.local = mounts && is_local(mounts, source);
+		/* With what automounters have mounted for that. */
+		found.local = mountinfo_read_own(proc, &mounts) == 0 && is_local(&mounts, source);
 		/* What a server changes, the node's caches have late: without the time of the last change they are not
 		 * trusted (identity_is_recorded). */
 		found.identity.settled =
-			found.local && found.identity.settled && leads_over_local(mounts, source, &links);
+			found.local && found.identity.settled && leads_over_local(&mounts, source, &links);
 		_exit(send(socket, &found, sizeof(found), MSG_NOSIGNAL) < 0);
 	}
 	if (!clock_await(socket, until)) {

@@ -13,7 +13,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -100,18 +99,12 @@ static int add_remote(const struct mount_line *mount, const char *source)
 /* Adds the remote mounts of mountinfo. Returns 0, or -1 with errno. */
 static int find_remotes(int proc, const char *source)
 {
-	FILE *file = mountinfo_open(proc);
-	int result = file ? 0 : -1;
-	struct mount_line mount;
-	char *line = NULL;
-	size_t size = 0;
+	struct mount_table table;
+	int result = mountinfo_read_own(proc, &table);
 
-	while (result == 0 && getline(&line, &size, file) > 0)
-		if (mountinfo_parse(line, &mount) == 0)
-			result = add_remote(&mount, source);
-	free(line);
-	if (file)
-		fclose(file);
+	for (size_t i = 0; result == 0 && i < table.count; i++)
+		result = add_remote(&table.list[i], source);
+	mountinfo_free(&table);
 	return result;
 }
 

@@ -35,7 +35,6 @@ static uint64_t noted[REPLACEABLE]; /* ids of a spare's mounts there: two of one
 struct mount {
 	char *path;
 	const char *in;
-	int id, parent;
 };
 
 /*
@@ -45,12 +44,6 @@ struct mount {
 static struct mount saved[SAVED_MAX];
 static int nsaved;
 
-/* All mounts of the template, while find_template_mounts reads them. */
-struct table {
-	struct mount *list;
-	int count, room, root_id;
-};
-
 static int find_saved(const char *path)
 {
 	for (int i = 0; i < nsaved; i++)
@@ -59,51 +52,12 @@ static int find_saved(const char *path)
 	return -1;
 }
 
-static int add_to_table(struct table *table, const struct mount *mount)
-{
-	if (table->count == table->room) {
-		int room = table->room ? 2 * table->room : 256;
-		struct mount *list = realloc(table->list, (size_t)room * sizeof(*list));
-
-		if (!list)
-			return -1;
-		table->list = list;
-		table->room = room;
-	}
-	table->list[table->count++] = *mount;
-	return 0;
-}
-
-/* Reads proc_pid_mountinfo(5): id, parent's id, and in the fifth field the path. Returns 0, or -1 with a fault. */
-static int read_table(FILE *file, struct table *table, struct fault *fault)
-{
-	char *line = NULL;
-	size_t size = 0;
-	int result = 0;
-
-	while (result == 0 && getline(&line, &size, file) > 0) {
-		struct mount mount = {0};
-
-		if (sscanf(line, "%d %d %*s %*s %ms", &mount.id, &mount.parent, &mount.path) != 3 ||
-		    add_to_table(table, &mount) < 0) {
-			free(mount.path);
-			result = fault_set(fault, "cannot read the jail's mounts from /proc/self/mountinfo: %s",
-					   strerror(errno));
-			break;
-		}
-		mountinfo_unescape(mount.path);
-		if (strcmp(mount.path, "/") == 0)
-			table->root_id = mount.id;
-	}
-	free(line);
-	return result;
-}
-
 /* Returns the parent mount of a mount, or NULL. Children of one parent are adjacent: the last result is tried first. */
-static const struct mount *find_parent(const struct table *table, const struct mount *mount, int *last)
+static const struct mount_line *find_parent(const struct mount_table *table, const struct mount_line *mount,
+					    size_t *last)
 {
-	for (int tried = 0; tried <= table->count; tried++) {
-		int i = tried == 0 ? *last : tried - 1;
+	for (size_t tried = 0; tried <= table->count; tried++) {
+		size_t i = tried == 0 ? *last : tried - 1;
 
 		if (table->list[i].id == mount->parent) {
 			*last = i;
@@ -118,23 +72,25 @@ static const struct mount *find_parent(const struct table *table, const struct m
  * owner of the jail's root can rename a directory with a mount in it, and the table is then from before and after.
  * Returns 0, or -1.
  */
-static int save_mount(const struct table *table, struct mount *mount, int *last, struct fault *fault)
+static int save_mount(const struct mount_table *table, const struct mount_line *mount, uint64_t root, size_t *last,
+		      struct fault *fault)
 {
-	const struct mount *parent = find_parent(table, mount, last);
+	const struct mount_line *parent = find_parent(table, mount, last);
+	const char *in;
 	size_t length;
 
 	if (strcmp(mount->path, "/") == 0)
 		return 0;
 	if (!parent)
 		return -1;
-	mount->in = mount->parent == table->root_id ? "" : NULL;
+	in = parent->id == root ? "" : NULL;
 	for (size_t i = 0; i < REPLACEABLE; i++)
-		if (mount->parent != table->root_id && strcmp(parent->path, replaceable[i].path) == 0)
-			mount->in = replaceable[i].path;
-	if (!mount->in || strcmp(mount->path, mount->in) == 0) /* mounted over one of these: both are replaced as one */
+		if (strcmp(parent->path, replaceable[i].path) == 0)
+			in = replaceable[i].path;
+	if (!in || strcmp(mount->path, in) == 0) /* mounted over one of these: both are replaced as one */
 		return 0;
-	length = strlen(mount->in);
-	if (strncmp(mount->path, mount->in, length) != 0 || mount->path[length] != '/')
+	length = strlen(in);
+	if (strncmp(mount->path, in, length) != 0 || mount->path[length] != '/')
 		return -1;
 	if (find_saved(mount->path) >= 0)
 		return 0;
@@ -144,26 +100,27 @@ static int save_mount(const struct table *table, struct mount *mount, int *last,
 				 "/dev, /proc or /sys; "
 				 "mount fewer there",
 				 mount->path, SAVED_MAX);
-	saved[nsaved] = *mount;
-	saved[nsaved].path = strdup(mount->path); /* parents are looked up in the table, which is freed */
+	/* The path is looked up after the table is freed. */
+	saved[nsaved] = (struct mount){.path = strdup(mount->path), .in = in};
 	return saved[nsaved++].path ? 0 :
 				      fault_set(fault, "cannot keep %s in the jail: %s", mount->path, strerror(errno));
 }
 
 int find_template_mounts(int proc, struct fault *fault)
 {
-	FILE *file = mountinfo_open(proc);
-	int last = 0;
-	struct table table = {0};
-	int result = file ? read_table(file, &table, fault) : -1;
+	struct mount_table table;
+	int result = mountinfo_read_own(proc, &table);
+	uint64_t root = 0; /* the uppermost mount there */
+	size_t last = 0;
 
-	if (file)
-		fclose(file);
-	for (int i = 0; i < table.count && result == 0; i++)
-		result = save_mount(&table, &table.list[i], &last, fault);
-	for (int i = 0; i < table.count; i++)
-		free(table.list[i].path);
-	free(table.list);
+	if (result < 0)
+		fault_set(fault, "cannot read the jail's mounts from /proc/self/mountinfo: %s", strerror(errno));
+	for (size_t i = 0; i < table.count; i++)
+		if (strcmp(table.list[i].path, "/") == 0)
+			root = table.list[i].id;
+	for (size_t i = 0; i < table.count && result == 0; i++)
+		result = save_mount(&table, &table.list[i], root, &last, fault);
+	mountinfo_free(&table);
 	for (size_t i = 0; i < REPLACEABLE && result == 0; i++)
 		result = find_saved(replaceable[i].path) < 0 ? -1 : 0;
 	return result == 0 ?

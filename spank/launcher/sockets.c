@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -49,18 +48,14 @@ static int remove_mount(int root, char *path)
 static int find_sockets(int proc, bool removed)
 {
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	FILE *file = root < 0 ? NULL : mountinfo_open(proc);
-	int found = file ? 0 : -1;
-	struct mount_line mount;
-	char *line = NULL;
-	size_t size = 0;
+	struct mount_table table;
+	int found = root < 0 ? -1 : mountinfo_read_own(proc, &table);
 
-	while (found >= 0 && getline(&line, &size, file) > 0)
-		if (mountinfo_parse(line, &mount) == 0 && is_socket(root, &mount))
-			found = removed && remove_mount(root, mount.path) < 0 ? -1 : found + 1;
-	free(line);
-	if (file)
-		fclose(file);
+	for (size_t i = 0; found >= 0 && i < table.count; i++)
+		if (is_socket(root, &table.list[i]))
+			found = removed && remove_mount(root, table.list[i].path) < 0 ? -1 : found + 1;
+	if (root >= 0)
+		mountinfo_free(&table);
 	return found;
 }
 

@@ -91,15 +91,15 @@ static int lock_template(int dir, const struct record *self, int64_t until, stru
 {
 	char place[2 * GOJAIL_PATH_MAX], what[4 * GOJAIL_PATH_MAX];
 	scoped_fd proc = open_node_proc(fault);
-	char *mounts;
+	struct mount_table mounts;
 	int lock;
 
 	if (proc < 0)
 		return -1;
 	end_late_builder(dir);
-	mounts = mountinfo_read_own(proc);
-	mountinfo_describe(mounts, library_word("source"), place, sizeof(place));
-	free(mounts);
+	mountinfo_read_own(proc, &mounts);
+	mountinfo_describe(&mounts, library_word("source"), place, sizeof(place));
+	mountinfo_free(&mounts);
 	snprintf(what, sizeof(what), "the template of jail \"%s\" (root %s; does its storage %s%sanswer?)",
 		 library_word("jail"), library_word("source"), place, *place ? " " : "");
 	lock = lock_until(dir, GOJAIL_LOCK, until, what, fault);

@@ -9,17 +9,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Hashes or ids of mounts, in ascending order, of a table with that many lines. */
+/* Hashes of mounts, in ascending order, of a table with that many mounts. */
 struct mounts {
 	uint64_t *list;
-	size_t count, lines;
+	size_t count, in_table;
 };
 
 #define RECENT_MS 1000
@@ -28,17 +26,13 @@ struct mounts {
 static struct mounts remembered[2];
 static int64_t read_at; /* clock_ms */
 
-/* Returns a hash of what stays the same in a line of proc_pid_mountinfo(5): id, root of the mount, mount point. */
-static uint64_t hash_line(const char *line)
+/* Returns a hash of what stays the same of a mount: its id, its root and its mount point. */
+static uint64_t hash_mount(const struct mount_line *mount)
 {
-	uint64_t hash = HASH_BEGIN;
+	uint64_t hash = hash_add(HASH_BEGIN, (const char *)&mount->id, sizeof(mount->id));
 
-	for (int field = 1; field <= 5 && *line; line++) {
-		if (field != 2 && field != 3)
-			hash = hash_add(hash, line, 1);
-		field += *line == ' ';
-	}
-	return hash;
+	hash = hash_add(hash, mount->root, strlen(mount->root) + 1);
+	return hash_add(hash, mount->path, strlen(mount->path));
 }
 
 static int compare_hashes(const void *a, const void *b)
@@ -48,38 +42,11 @@ static int compare_hashes(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-/* Returns an empty list with room for all mounts of a table. It is NULL without memory. */
-static struct mounts begin_list(char *text)
+static int compare_ids(const void *a, const void *b)
 {
-	struct mounts mounts = {NULL, 0, 0};
+	const struct mount_line *one = a, *other = b;
 
-	for (char *at = text; at && (at = strchr(at, '\n')); at++)
-		mounts.lines++;
-	mounts.list = mounts.lines ? malloc(mounts.lines * sizeof(*mounts.list)) : NULL;
-	return mounts;
-}
-
-static void sort_list(struct mounts *mounts)
-{
-	qsort(mounts->list, mounts->count, sizeof(*mounts->list), compare_hashes);
-}
-
-/* Lists the ids of the automounters of a table. Returns 0, or -1. */
-static int find_automounters(char *text, struct mounts *mounts)
-{
-	char *line = text, *end;
-
-	*mounts = begin_list(text);
-	for (; mounts->list && (end = strchr(line, '\n')); line = end + 1) {
-		*end = '\0';
-		if (strstr(line, " - autofs "))
-			mounts->list[mounts->count++] = strtoull(line, NULL, 10);
-		*end = '\n';
-	}
-	if (!mounts->list)
-		return -1;
-	sort_list(mounts);
-	return 0;
+	return compare_hashes(&one->id, &other->id);
 }
 
 /*
@@ -87,55 +54,32 @@ static int find_automounters(char *text, struct mounts *mounts)
  * directories of the stage, such as that of a login session or a container, or one that an automounter made. If the
  * node removes its directory, the copy is removed, too.
  */
-static bool is_passing(const char *line, const struct mounts *automounters, bool stage)
+static bool is_passing(const struct mount_line *mount, const struct mount_table *table, bool stage)
 {
-	uint64_t parent;
-	char top[16]; /* enough for the names of system directories */
+	const struct mount_line wanted = {.id = mount->parent};
+	const struct mount_line *parent = bsearch(&wanted, table->list, table->count, sizeof(wanted), compare_ids);
 
-	if (sscanf(line, "%*u %" SCNu64 " %*s %*s %15s", &parent, top) != 2)
-		return false;
-	return (stage && is_system_path(top)) ||
-	       bsearch(&parent, automounters->list, automounters->count, sizeof(parent), compare_hashes);
+	return (stage && is_system_path(mount->path)) || (parent && strcmp(parent->type, "autofs") == 0);
 }
 
-/* Hashes the mounts of a table, those that pass only with automounters NULL. It ends each line by a NUL. Returns 0, or
- * -1. */
-static int hash_table(char *text, const struct mounts *automounters, bool stage, struct mounts *mounts)
+/* Lists the mounts of a namespace, all or only those that must stay. Returns 0, or -1 with errno. */
+static int read_mounts(int fd, bool lasting, bool stage, struct mounts *mounts)
 {
-	char *line = text, *end;
+	struct mount_table table;
 
-	*mounts = begin_list(text);
-	for (; mounts->list && (end = strchr(line, '\n')); line = end + 1) {
-		*end = '\0'; /* sscanf(3) looks for the end of its text */
-		if (!automounters || !is_passing(line, automounters, stage))
-			mounts->list[mounts->count++] = hash_line(line);
-	}
+	if (mountinfo_read(fd, &table) < 0)
+		return -1;
+	*mounts = (struct mounts){.list = malloc((table.count + 1) * sizeof(*mounts->list)), .in_table = table.count};
+	if (lasting)
+		qsort(table.list, table.count, sizeof(*table.list), compare_ids);
+	for (size_t i = 0; mounts->list && i < table.count; i++)
+		if (!lasting || !is_passing(&table.list[i], &table, stage))
+			mounts->list[mounts->count++] = hash_mount(&table.list[i]);
+	mountinfo_free(&table);
 	if (!mounts->list)
 		return -1;
-	sort_list(mounts);
+	qsort(mounts->list, mounts->count, sizeof(*mounts->list), compare_hashes);
 	return 0;
-}
-
-/* Reads all mounts of a namespace. Returns 0, or -1. */
-static int read_mounts(int fd, struct mounts *mounts)
-{
-	char *text = mountinfo_read(fd);
-	int result = hash_table(text, NULL, false, mounts);
-
-	free(text);
-	return result;
-}
-
-/* Reads those that must stay. Returns 0, or -1. */
-static int read_lasting(int fd, bool stage, struct mounts *mounts)
-{
-	char *text = mountinfo_read(fd);
-	struct mounts automounters;
-	int result = find_automounters(text, &automounters) == 0 ? hash_table(text, &automounters, stage, mounts) : -1;
-
-	free(automounters.list);
-	free(text);
-	return result;
 }
 
 /* Reports whether a namespace has all mounts that it had. Additional mounts, such as those of an automounter, do not
@@ -145,8 +89,8 @@ static bool has_all(int fd, const struct mounts *before)
 	struct mounts now;
 	size_t found = 0;
 
-	if (read_mounts(fd, &now) < 0)
-		return true; /* out of memory: later, maybe */
+	if (read_mounts(fd, false, false, &now) < 0)
+		return true; /* no memory, or a table that changed while it was read: later, maybe */
 	for (size_t i = 0; i < now.count && found < before->count; i++)
 		found += now.list[i] == before->list[found];
 	free(now.list);
@@ -163,7 +107,8 @@ int watch_open(int proc, struct fault *fault)
 int watch_remember(int template, int stage, struct fault *fault)
 {
 	read_at = clock_ms();
-	if (read_lasting(template, false, &remembered[0]) < 0 || read_lasting(stage, true, &remembered[1]) < 0)
+	if (read_mounts(template, true, false, &remembered[0]) < 0 ||
+	    read_mounts(stage, true, true, &remembered[1]) < 0)
 		return fault_set(fault, "cannot read the mounts of the jail's template: %s", strerror(errno));
 	return 0;
 }
@@ -172,7 +117,7 @@ bool watch_is_whole(bool anew)
 {
 	int64_t now = clock_ms();
 
-	if (!anew && (now - read_at < RECENT_MS || remembered[0].lines + remembered[1].lines > MANY))
+	if (!anew && (now - read_at < RECENT_MS || remembered[0].in_table + remembered[1].in_table > MANY))
 		return true;
 	read_at = now;
 	return has_all(ZYGOTE_MOUNTS_FD, &remembered[0]) && has_all(ZYGOTE_STAGE_MOUNTS_FD, &remembered[1]);
