@@ -172,10 +172,17 @@
  *
  * Descriptor 3 is a pipe to the caller, to which the launcher writes lines. The last is "ok" or "error TEXT"; end of
  * file without either means that the launcher died. Before it there may be:
- *   "pid N START"  of template, ended, clean and boot: the process that goes on detached from the caller, and its start
- * time in clock ticks since boot (field 22 of proc_pid_stat(5)). The watcher of login goes on without this line "pid N"
- * of enter: the command, which is a child of the caller "silent"       storage did not answer in time, which is the
- * reason of the error "note FIELDS"  of epilog: what the job's rails carried
+ *
+ * "pid N START", of template, ended, clean and boot: the process that goes on detached from the caller, and its start
+ * time in clock ticks since boot (field 22 of proc_pid_stat(5)). The watcher of login goes on without this line.
+ *
+ * "pid N", of enter: the command, which is a child of the caller.
+ *
+ * "silent": storage did not answer in time, which is the reason of the error.
+ *
+ * "request": the error refuses what the user asked for, and the node has no fault.
+ *
+ * "note FIELDS", of epilog: what the job's rails carried.
  *
  * enter runs its command, or a shell where none is given, with the descriptors 0 to 2 and in the cgroup and with the
  * umask of the caller. The command is the caller's child, to be waited for: the launcher ends when the command is
@@ -352,6 +359,7 @@ struct gojail_call {
 	char **argv;
 	uint32_t ntrees;
 	struct gojail_tree trees[GOJAIL_TREES_MAX];
+	int32_t request; /* not 0: text refuses what the user asked for, and the node has no fault */
 	char text[GOJAIL_TEXT_MAX];
 };
 

@@ -12,6 +12,7 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
+	"github.com/gojail/gojail/internal/refusal"
 	"github.com/gojail/gojail/internal/rootpath"
 )
 
@@ -86,7 +87,7 @@ func openUserMount(c *config.Config, j *config.Jail, m config.UserMount, who Cre
 		return t, err
 	}
 	if err := c.Permit(j, real, t.Destination, m.Readonly, trusted); err != nil {
-		return t, err
+		return t, refusal.Mark(err)
 	}
 	if err := checkSameKind(source, target, m); err != nil {
 		return t, err
@@ -121,7 +122,7 @@ func openSource(path string, who Credentials) (int, error) {
 func openDestination(root int, path, jail string, who Credentials) (int, error) {
 	fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)
 	if err == unix.ENOENT {
-		return -1, fmt.Errorf("%s does not exist in jail %s; choose an existing directory", path, jail)
+		return -1, refusal.Errorf("%s does not exist in jail %s; choose an existing directory", path, jail)
 	}
 	if err != nil {
 		return -1, explainUserError("destination "+path, who, err)
@@ -129,15 +130,18 @@ func openDestination(root int, path, jail string, who Credentials) (int, error) 
 	return fd, nil
 }
 
-// explainUserError returns an error about a path as the user wrote it. It says no more than the user could find out.
+// explainUserError returns an error about a path as the user wrote it. It says no more than the user could find out. An
+// errno that another path would not have is a refusal; others, such as EIO and ESTALE, are faults of the storage.
 func explainUserError(path string, who Credentials, err error) error {
 	switch err {
 	case unix.ENOENT:
-		return fmt.Errorf("%s: no such directory or file on this node", path)
+		return refusal.Errorf("%s: no such directory or file on this node", path)
 	case unix.EACCES, unix.EPERM:
-		return fmt.Errorf("%s: permission denied for user %d", path, who.UID)
+		return refusal.Errorf("%s: permission denied for user %d", path, who.UID)
 	case unix.ELOOP:
-		return fmt.Errorf("%s: leads through a symlink that must not be followed, such as one of /proc", path)
+		return refusal.Errorf("%s: leads through a symlink that must not be followed, such as one of /proc", path)
+	case unix.ENOTDIR, unix.ENAMETOOLONG, unix.EINVAL:
+		return refusal.Errorf("%s: %w", path, err)
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }
@@ -153,10 +157,10 @@ func checkSameKind(source, target int, m config.UserMount) error {
 	}
 	kind := s.Mode & unix.S_IFMT
 	if kind != unix.S_IFDIR && kind != unix.S_IFREG {
-		return fmt.Errorf("%s is neither a directory nor a regular file", m.Source)
+		return refusal.Errorf("%s is neither a directory nor a regular file", m.Source)
 	}
 	if kind != d.Mode&unix.S_IFMT {
-		return fmt.Errorf("%s and %s must both be directories, or both be files", m.Source, m.Destination)
+		return refusal.Errorf("%s and %s must both be directories, or both be files", m.Source, m.Destination)
 	}
 	return nil
 }

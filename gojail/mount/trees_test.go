@@ -21,6 +21,7 @@ import (
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/mount/mounttest"
 	"github.com/gojail/gojail/internal/nstest"
+	"github.com/gojail/gojail/internal/refusal"
 )
 
 // someone is a user that exists nowhere.
@@ -214,4 +215,14 @@ func TestUserMountsAreHarmless(t *testing.T) {
 		"/other rw,nosuid,nodev ", "/other/below rw,nosuid,nodev ",
 		"/other ro,nosuid,nodev ", "/other/below ro,nosuid,nodev ",
 	}, seen, "private, with what is mounted below")
+}
+
+// TestUserErrorsAreRequestsOrFaults requires that a path that the user chose badly is a refused request, and storage or a node that fails is not.
+func TestUserErrorsAreRequestsOrFaults(t *testing.T) {
+	for _, errno := range []unix.Errno{unix.ENOENT, unix.EACCES, unix.EPERM, unix.ELOOP, unix.ENOTDIR, unix.ENAMETOOLONG, unix.EINVAL} {
+		assert.True(t, refusal.Is(explainUserError("/data", someone, errno)), errno)
+	}
+	for _, errno := range []unix.Errno{unix.EIO, unix.ESTALE, unix.ENOTCONN, unix.ETIMEDOUT, unix.EHOSTDOWN, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.ENODEV} {
+		assert.False(t, refusal.Is(explainUserError("/data", someone, errno)), errno)
+	}
 }

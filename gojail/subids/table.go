@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/internal/refusal"
 )
 
 // Count is the number of ids that packages need. gojail uses no more of a range.
@@ -116,7 +117,7 @@ func (t *Table) find(i int, uid uint32, name string) (uint32, error) {
 	}
 	if refused == nil {
 		refused =
-			fmt.Errorf("/etc/%s has no range of at least %d ids for %s; ask your administrator for a line such as %s",
+			refusal.Errorf("/etc/%s has no range of at least %d ids for %s; ask your administrator for a line such as %s",
 				column.file, Count, name, line{name, column.findFree(isUsers), Count})
 	}
 	return 0, refused

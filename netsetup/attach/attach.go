@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/refusal"
 	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/link"
 	"github.com/gojail/gojail/netsetup/policy"
@@ -42,7 +43,7 @@ func Attach(ctx context.Context, site Site, j Job) (*Network, error) {
 	}
 	if s.isComplete(known) {
 		if known.Label != j.Label {
-			return nil, fmt.Errorf("job %s already has the network %q in this namespace and cannot have %q as well",
+			return nil, refusal.Errorf("job %s already has the network %q in this namespace and cannot have %q as well",
 				j.ID, known.Label, j.Label)
 		}
 		return known.Network, nil

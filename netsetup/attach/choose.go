@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gojail/gojail/internal/refusal"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/policy"
@@ -48,7 +49,7 @@ func choose(rails []*config.Rail, cards []policy.Card, j Job, gpus []*inventory.
 				continue
 			}
 			if len(all) > 1 {
-				return nil, fmt.Errorf("rail %s: Slurm allocated %d of its VFs to the job by %s; a job has one VF on "+
+				return nil, refusal.Errorf("rail %s: Slurm allocated %d of its VFs to the job by %s; a job has one VF on "+
 					"each rail: request one", rail.Name, len(all), rail.GRES)
 			}
 		}
@@ -67,11 +68,11 @@ func choose(rails []*config.Rail, cards []policy.Card, j Job, gpus []*inventory.
 		chosen = append(chosen, free[0])
 	}
 	if len(chosen) == 0 && len(rails) > 0 && len(j.Devices) == 0 {
-		return nil, fmt.Errorf("rail %s: Slurm gave this step none of its VFs; request one, for example --gres=%s:1, "+
-			"or no network: --jail-net=none", rails[0].Name, rails[0].GRES)
+		return nil, refusal.Errorf("rail %s: Slurm gave this step none of its VFs; request one, for example "+
+			"--gres=%s:1, or no network: --jail-net=none", rails[0].Name, rails[0].GRES)
 	}
 	if len(chosen) == 0 && len(rails) > 0 {
-		return nil, fmt.Errorf("none of the VFs that Slurm allocated (%s) belongs to a rail that the job asks for; "+
+		return nil, refusal.Errorf("none of the VFs that Slurm allocated (%s) belongs to a rail that the job asks for; "+
 			"compare gres.conf with `gojail gres`", strings.Join(j.Devices, ", "))
 	}
 	return chosen, nil

@@ -3,9 +3,9 @@
 package config
 
 import (
-	"fmt"
 	"slices"
 
+	"github.com/gojail/gojail/internal/refusal"
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
@@ -27,11 +27,11 @@ func (c *Config) FindRails(label string) ([]*Rail, error) {
 		}
 	}
 	if !known {
-		return nil, fmt.Errorf("network %.100q is unknown; known ones: %s", label,
+		return nil, refusal.Errorf("network %.100q is unknown; known ones: %s", label,
 			joinNames(append(c.listLabels(), noNetwork)))
 	}
 	if here == nil {
-		return nil, fmt.Errorf("network %q is not available on this node, %s; request nodes that have it", label,
+		return nil, refusal.Errorf("network %q is not available on this node, %s; request nodes that have it", label,
 			c.Node)
 	}
 	return here, nil

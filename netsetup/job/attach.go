@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gojail/gojail/internal/refusal"
 	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/gres"
@@ -38,7 +39,7 @@ func (n Node) Attach(ctx context.Context, r Request) error {
 	site, end, err := n.openSite()
 	defer end()
 	if site.Host >= 0 && errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("this node has no %s, hence no rails; leave the option out, or ask your administrator",
+		err = refusal.Errorf("this node has no %s, hence no rails; leave the option out, or ask your administrator",
 			n.Config)
 	}
 	if err != nil {
@@ -83,7 +84,7 @@ func (n Node) addGres(job *attach.Job, r Request, cfg *config.Config) error {
 		switch name {
 		case "nic":
 			if r.NoNICs {
-				return fmt.Errorf(
+				return refusal.Errorf(
 					"the NICs of job %[1]s are known to its steps only, and none has begun on this node; "+
 						"start one here, and connect again: "+
 						"srun --jobid=%[1]s --overlap -N1 -n1 -w %[2]s --jail=%[3]s --jail-net=%[4]s true", r.Job,

@@ -21,6 +21,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/refusal"
 )
 
 func init() {
@@ -81,12 +82,13 @@ func passTrees(call *C.struct_gojail_call, trees []mount.Tree) (err error) {
 		}
 	}()
 	if len(trees) > len(call.trees) {
-		return fmt.Errorf("--jail-mount: too many mounts: %d; at most %d", len(trees), len(call.trees))
+		return refusal.Errorf("--jail-mount: too many mounts: %d; at most %d", len(trees), len(call.trees))
 	}
 	for i, t := range trees {
 		to := &call.trees[i]
 		if len(t.Destination) >= len(to.destination) {
-			return fmt.Errorf("--jail-mount: %.100s... is longer than %d bytes", t.Destination, len(to.destination)-1)
+			return refusal.Errorf("--jail-mount: %.100s... is longer than %d bytes", t.Destination,
+				len(to.destination)-1)
 		}
 		to.fd, to.flags = C.int32_t(t.FD), 0
 		if t.Root {
@@ -101,6 +103,9 @@ func passTrees(call *C.struct_gojail_call, trees []mount.Tree) (err error) {
 // storeError stores the message in the call, as one line, and returns -1.
 func storeError(call *C.struct_gojail_call, err error) C.int {
 	copyText(call.text[:], oneline.Safe(err.Error()))
+	if refusal.Is(err) {
+		call.request = 1
+	}
 	return -1
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/gojail/gojail/gojail/sandbox"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/gojail/subids"
+	"github.com/gojail/gojail/internal/refusal"
 )
 
 func (r *request) openMounts() ([]mount.Tree, error) {
@@ -28,7 +29,7 @@ func (r *request) openMounts() ([]mount.Tree, error) {
 	}
 	list, err := config.ParseUserMounts(r.words["mounts"])
 	if err != nil {
-		return nil, err
+		return nil, refusal.Mark(err)
 	}
 	who, err := r.readCredentials()
 	if err != nil {

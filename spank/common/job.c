@@ -124,11 +124,12 @@ static int count_sandboxes(int job, struct fault *fault)
 					"job's sandbox: its running steps go on; submit what remains as a new job");
 	if (count < GOJAIL_SANDBOXES_MAX)
 		return 0;
-	return fault_set(fault,
-			 "this job has %d sandboxes on this node, one for each --jail, --jail-mount and --jail-root of "
-			 "its steps; "
-			 "the most that a job may have: use the same options in more of its steps",
-			 count);
+	return fault_set_request(
+		fault,
+		"this job has %d sandboxes on this node, one for each --jail, --jail-mount and --jail-root of "
+		"its steps; "
+		"the most that a job may have: use the same options in more of its steps",
+		count);
 }
 
 static int fault_ending_zygote(const struct jail *jail, struct fault *fault)
@@ -506,9 +507,9 @@ int sandbox_launch(const char *verb, pid_t parent, const struct node *node, cons
 		used += (size_t)snprintf(groups + used, sizeof(groups) - used, "%s%u", i ? "," : "",
 					 (unsigned)spec->user.groups[i]);
 	if (used >= sizeof(groups))
-		return fault_set(fault,
-				 "the user is in %d groups, more than --jail-mount, --jail-net and sessions support",
-				 spec->user.ngroups);
+		return fault_set_request(
+			fault, "the user is in %d groups, more than --jail-mount, --jail-net and sessions support",
+			spec->user.ngroups);
 	launch_prepare(&launch, node, verb, until);
 	if (parent)
 		launch_add_word(&launch, "parent=%d", (int)parent);

@@ -115,7 +115,7 @@ static int spawn_launcher(struct launch *launch, int reply, pid_t *pid)
 static int await_reply(int reply, int64_t until, struct launch *launch, struct record *detached, struct fault *fault)
 {
 	char text[GOJAIL_TEXT_MAX + 16] = "", *line, *end;
-	bool silent = false;
+	struct fault answer = {0};
 	size_t have = 0;
 
 	for (;;) {
@@ -137,10 +137,12 @@ static int await_reply(int reply, int64_t until, struct launch *launch, struct r
 			*end = '\0';
 			if (strcmp(line, "ok") == 0)
 				return 0;
-			silent = silent || strcmp(line, "silent") == 0;
-			if (strncmp(line, "error ", 6) == 0)
-				return silent ? fault_set_silent(fault, "%s", line + 6) :
-						fault_set(fault, "%s", line + 6);
+			answer.silent = answer.silent || strcmp(line, "silent") == 0;
+			answer.request = answer.request || strcmp(line, "request") == 0;
+			if (strncmp(line, "error ", 6) == 0) {
+				fault_set(&answer, "%s", line + 6);
+				return fault_add(fault, &answer);
+			}
 			(void)sscanf(line, "pid %d %" SCNu64, &detached->pid, &detached->start);
 			if (strncmp(line, "note ", 5) == 0)
 				snprintf(launch->note, sizeof(launch->note), "%s", line + 5);

@@ -273,8 +273,8 @@ static int unknown_jail(const struct site *site, const char *name, struct fault 
 			used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%.*s", used ? ", " : "",
 						 (int)(end - at - 5), at + 5);
 	}
-	return fault_set(fault, "there is no jail \"%s\" on this node; choose one of: %s", name,
-			 known[0] ? known : "(none is configured)");
+	return fault_set_request(fault, "there is no jail \"%s\" on this node; choose one of: %s", name,
+				 known[0] ? known : "(none is configured)");
 }
 
 struct word {
@@ -416,16 +416,18 @@ int site_resolve_root(const struct jail *jail, char *mode, size_t size, struct f
 		return 0;
 	}
 	if (jail->roots[0] == '-')
-		return fault_set(fault,
-				 "--jail-root: jail \"%s\" does not allow it; leave it out, or ask your administrator "
-				 "about jail_root in gojail.toml",
-				 jail->name);
+		return fault_set_request(
+			fault,
+			"--jail-root: jail \"%s\" does not allow it; leave it out, or ask your administrator "
+			"about jail_root in gojail.toml",
+			jail->name);
 	if (strcmp(mode, "any") == 0) {
 		snprintf(mode, size, "%.*s", (int)strcspn(jail->roots, " "), jail->roots);
 		return 0;
 	}
 	if ((strcmp(mode, "self") && strcmp(mode, "range")) || !found)
-		return fault_set(fault, "--jail-root=%s: jail \"%s\" allows only %s", mode, jail->name, jail->roots);
+		return fault_set_request(fault, "--jail-root=%s: jail \"%s\" allows only %s", mode, jail->name,
+					 jail->roots);
 	return 0;
 }
 
@@ -495,9 +497,9 @@ int site_find_jail(const struct site *site, const char *name, const struct user 
 	    !jail->roots[0])
 		return fault_set(fault, "the site file is damaged; ask your administrator");
 	if (!allowed)
-		return fault_set(fault,
-				 "you (uid %u) may not use jail \"%s\"; ask your administrator "
-				 "to add you or one of your groups to it",
-				 (unsigned)user->uid, name);
+		return fault_set_request(fault,
+					 "you (uid %u) may not use jail \"%s\"; ask your administrator "
+					 "to add you or one of your groups to it",
+					 (unsigned)user->uid, name);
 	return 0;
 }

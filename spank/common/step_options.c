@@ -11,16 +11,16 @@ int step_options_complete(struct step_options *options, const struct site *site,
 	if (!options->jail[0])
 		snprintf(options->jail, sizeof(options->jail), "%s", site->default_jail);
 	else if (step_options_are_none(options) && !site->none_allowed)
-		return fault_set(fault,
-				 "--jail=none is not allowed at this site; leave the option out, or name a jail");
+		return fault_set_request(
+			fault, "--jail=none is not allowed at this site; leave the option out, or name a jail");
 	if (!step_options_are_none(options))
 		return 0;
 	if (options->mounts[0])
-		return fault_set(fault, "--jail-mount needs a jail; give --jail=NAME too");
+		return fault_set_request(fault, "--jail-mount needs a jail; give --jail=NAME too");
 	if (options->net[0] && strcmp(options->net, "none"))
-		return fault_set(fault, "--jail-net needs a jail; give --jail=NAME too");
+		return fault_set_request(fault, "--jail-net needs a jail; give --jail=NAME too");
 	if (options->root[0] && strcmp(options->root, "none"))
-		return fault_set(fault, "--jail-root needs a jail; give --jail=NAME too");
+		return fault_set_request(fault, "--jail-root needs a jail; give --jail=NAME too");
 	return 0;
 }
 

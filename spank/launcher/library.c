@@ -101,7 +101,14 @@ static int load_and_call(const char *verb)
 	}
 	call->argv[0] = (char *)(uintptr_t)verb;
 	call->version = GOJAIL_VERSION;
+	call->request = 0;
 	return gojail_call(call);
+}
+
+/* Sets the fault that the library reported. Returns -1. */
+static int fault_of_call(struct fault *fault)
+{
+	return call->request ? fault_set_request(fault, "%s", call->text) : fault_set(fault, "%s", call->text);
 }
 
 const struct gojail_call *library_call(const char *verb, struct fault *fault)
@@ -109,7 +116,7 @@ const struct gojail_call *library_call(const char *verb, struct fault *fault)
 	call->ntrees = 0;
 	if (load_and_call(verb) == 0)
 		return call;
-	fault_set(fault, "%s", call->text);
+	fault_of_call(fault);
 	return NULL;
 }
 
@@ -141,6 +148,7 @@ int library_call_in_child(const char *verb, int64_t until, struct fault *fault)
 	pid_t child;
 
 	call->text[0] = '\0';
+	call->request = 0;
 	child = fork();
 	if (child < 0)
 		return fault_set(fault, "cannot fork: %s", strerror(errno));
@@ -159,7 +167,7 @@ int library_call_in_child(const char *verb, int64_t until, struct fault *fault)
 		return 0;
 	call->text[sizeof(call->text) - 1] = '\0';
 	if (call->text[0])
-		return fault_set(fault, "%s", call->text);
+		return fault_of_call(fault);
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
 		return fault_set(fault, "%s/libgojail.so was killed; was the node out of memory? Try again", libdir);
 	if (WIFSIGNALED(status))

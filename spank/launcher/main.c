@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 	deadline = atoi(library_word("deadline"));
 	until = clock_ms() + (deadline > 0 ? deadline : GOJAIL_DEFAULT_DEADLINE_MS);
 	if (verb_run(argv[1], &node, until, &fault) < 0) {
-		write_reply("%s", fault.silent ? "silent\n" : "");
+		write_reply("%s", fault.silent ? "silent\n" : fault.request ? "request\n" : "");
 		write_reply("error %s\n", fault.text);
 		if (verb_is_detached(argv[1]))
 			syslog(LOG_ERR, "gojail: %s", fault.text);

@@ -139,18 +139,20 @@ static int check_copy(const struct program *program, spank_t sp, const char *pat
 
 	if (program->name[0] && spank_getenv(sp, "PATH", list, sizeof(list)) == ESPANK_SUCCESS &&
 	    find_in_list(list, program->name, found, sizeof(found)))
-		return fault_set(fault,
-				 "--bcast: srun copied the program %s of the host where it was started, but the jail "
-				 "has its own, %s; leave --bcast "
-				 "(SLURM_BCAST) out to run that, or write the path of the program to copy",
-				 program->name, found);
+		return fault_set_request(
+			fault,
+			"--bcast: srun copied the program %s of the host where it was started, but the jail "
+			"has its own, %s; leave --bcast "
+			"(SLURM_BCAST) out to run that, or write the path of the program to copy",
+			program->name, found);
 	if (stat(path, &st) == 0 && program->copy.st_ino && is_same_file(&st, &program->copy))
 		return 0;
-	return fault_set(fault,
-			 "--bcast: the program was copied to %s on the node, where the jail has %s; write --bcast=FILE "
-			 "with a file below a directory "
-			 "that the node and the jail share, or leave --bcast out",
-			 path, stat(path, &st) == 0 ? "another file" : "none");
+	return fault_set_request(
+		fault,
+		"--bcast: the program was copied to %s on the node, where the jail has %s; write --bcast=FILE "
+		"with a file below a directory "
+		"that the node and the jail share, or leave --bcast out",
+		path, stat(path, &st) == 0 ? "another file" : "none");
 }
 
 int program_correct(const struct program *program, spank_t sp, const char *node, struct fault *fault)

@@ -260,21 +260,22 @@ static int check_file(int stage, int root, int fd, const struct stat *st, const 
 		return 0;
 	make_printable(path);
 	if (place == OF_JOB)
-		return fault_set(fault,
-				 "%s: the job sees another file than Slurm at %.512s, or none: something is mounted "
-				 "there in the jail alone, or a "
-				 "directory or link was exchanged; name a file elsewhere, or ask your administrator to "
-				 "run: gojail reload",
-				 option, path);
+		return fault_set_request(
+			fault,
+			"%s: the job sees another file than Slurm at %.512s, or none: something is mounted "
+			"there in the jail alone, or a "
+			"directory or link was exchanged; name a file elsewhere, or ask your administrator to "
+			"run: gojail reload",
+			option, path);
 	if (place == OF_NODE)
-		return fault_set(fault,
-				 "%s: the jail does not show %.512s, which is the node's; "
+		return fault_set_request(fault,
+					 "%s: the jail does not show %.512s, which is the node's; "
+					 "name a file in your home, in another data directory of the jail or in /tmp",
+					 option, path[0] ? path : "its file");
+	return fault_set_request(fault,
+				 "%s: its path leads through a process, out of what the job sees; "
 				 "name a file in your home, in another data directory of the jail or in /tmp",
-				 option, path[0] ? path : "its file");
-	return fault_set(fault,
-			 "%s: its path leads through a process, out of what the job sees; "
-			 "name a file in your home, in another data directory of the jail or in /tmp",
-			 option);
+				 option);
 }
 
 /* Reports whether a FIFO is a pipe, which has no path: those of the kernel's are all on one file system. */
@@ -316,8 +317,8 @@ int stdio_check(int stage, int root, struct fault *fault)
 		else if (S_ISREG(st.st_mode) && is_of_kernel(fd))
 			kind = "a file of the kernel's";
 		if (kind)
-			return fault_set(fault, "%s: %s of the node is not allowed in a jail; name a file", options[fd],
-					 kind);
+			return fault_set_request(fault, "%s: %s of the node is not allowed in a jail; name a file",
+						 options[fd], kind);
 		if (is_with_path(fd, &st, &pipes) && check_file(stage, root, fd, &st, options[fd], fault) < 0)
 			return -1;
 	}
@@ -354,7 +355,8 @@ static int check_own(int stage, int root, int fd, uid_t user, dev_t *pipes, stru
 	if (user == 0 && is_with_path(fd, &st, pipes) && locate_file(stage, fd, links) == OF_OTHERS)
 		return 0;
 	if (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && !is_standard(st.st_rdev)))
-		return fault_set(fault, "%s: a device of the node is not allowed in a jail; name a file", option);
+		return fault_set_request(fault, "%s: a device of the node is not allowed in a jail; name a file",
+					 option);
 	return is_with_path(fd, &st, pipes) ? check_file(stage, root, fd, &st, option, fault) : 0;
 }
 
@@ -373,7 +375,7 @@ static int check_number(int stage, int root, int fd, uid_t user, dev_t *pipes, s
 		if (check_own(stage, root, fd, user, pipes, &checked, &why) == 0 || fstat(fd, &now) < 0)
 			return 0; /* fstat: closed, and nothing is read or written through it */
 		if (is_same_file(&checked, &now))
-			return fault_set(fault, "%s", why.text);
+			return fault_add(fault, &why);
 	}
 	return fault_set(fault, "slurmstepd's descriptor %d is another file each time that it is checked", fd);
 }

@@ -108,7 +108,7 @@ static int find_gres(spank_t sp, uint32_t id, struct sandbox_spec *spec, struct 
 static int complete_options(spank_t sp, const struct site *site, struct step_options *options, struct fault *fault)
 {
 	if (options_read(sp, options) < 0)
-		return fault_set(fault, "the value of a --jail option is too long");
+		return fault_set_request(fault, "the value of a --jail option is too long");
 	return step_options_complete(options, site, fault);
 }
 
@@ -158,7 +158,7 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 	}
 	step->own_cgroups = jail->cgroup;
 	if (oci_is_step(jail->spool, spec->job, id))
-		return fault_set(
+		return fault_set_request(
 			fault, "--container and --jail cannot be combined: the bundle of the container is the node's; "
 			       "give --jail=none with --container");
 	if (confine_read(&step->confine, &step->node, jail, fault) < 0)
@@ -199,7 +199,12 @@ static int complete_spec(struct step *step, spank_t sp, uint32_t id, const struc
 }
 
 /* Returns the GOJAIL_REASON_... of the fault in the latch. */
-static int find_reason(const struct step *step) { return step->fault.silent ? GOJAIL_REASON_STORAGE : step->reason; }
+static int find_reason(const struct step *step)
+{
+	if (step->fault.request)
+		return GOJAIL_REASON_REQUEST;
+	return step->fault.silent ? GOJAIL_REASON_STORAGE : step->reason;
+}
 
 /* Writes a line about the fault in the latch into the journal. */
 static void note_failure(const struct step *step, spank_t sp, uint32_t id, const char *jail)
@@ -226,7 +231,6 @@ static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 	program_read(&step->program, sp, step->node.name);
 	if (id == SLURM_BATCH_SCRIPT)
 		environment_add_login(sp, &site);
-	step->reason = GOJAIL_REASON_REQUEST;
 	if (complete_options(sp, &site, &options, &step->fault) < 0)
 		goto out;
 	if (step_options_are_none(&options)) {
@@ -236,7 +240,6 @@ static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 	if (complete_spec(step, sp, id, &site, &options, &jail, &spec) < 0)
 		goto out;
 	known = true;
-	step->reason = GOJAIL_REASON_CONFIGURATION;
 	step->launches = launches_map(&step->node, jail.name); /* the state directory is not in the stage */
 	memcpy(step->script, spec.script, sizeof(step->script));
 	memcpy(step->job, spec.job, sizeof(step->job));

@@ -34,7 +34,7 @@ struct step {
 		      or -1 */
 	dev_t channels;  /* file system of the node's where Slurm mounts the step's IMEX channel (channels.h), or 0 */
 	int tmp;         /* O_PATH: /tmp of the jail, where there is a PMIx server; or -1 */
-	int reason;      /* GOJAIL_REASON_... of a fault that is met now */
+	int reason;      /* GOJAIL_REASON_... of a fault of the node that is met now */
 	int64_t took_us; /* of step_prepare */
 	struct gojail_launches *launches; /* counters of the jail, or NULL */
 	struct sandbox sandbox;

@@ -47,8 +47,8 @@ func TestJournalOfAFailure(t *testing.T) {
 	j := c.ListenToJournal(t)
 	for _, r := range []struct{ jail, mount, want string }{
 		{"nosuch", "", `jail=- reason=request error="there is no jail 'nosuch' on this node; choose one of: debian, other"$`},
-		{"debian", "/etc:/mnt", `jail=debian reason=sandbox error="--jail-mount=/etc:/mnt: /etc may not be mounted in jail debian; permitted: /data"$`},
-		{"debian", `/etc" event="ended:/mnt`, `jail=debian reason=sandbox error="--jail-mount=/etc' event='ended:/mnt: [^"]*"$`},
+		{"debian", "/etc:/mnt", `jail=debian reason=request error="--jail-mount=/etc:/mnt: /etc may not be mounted in jail debian; permitted: /data"$`},
+		{"debian", `/etc" event="ended:/mnt`, `jail=debian reason=request error="--jail-mount=/etc' event='ended:/mnt: [^"]*"$`},
 	} {
 		args := []string{"srun", "-Q", "-wn1", "--jail=" + r.jail}
 		if r.mount != "" {

@@ -152,7 +152,7 @@ func TestMetricsOfSteps(t *testing.T) {
 	assert.NotZero(t, srun("--jail=nosuch", "true").Code)
 	increases("an unknown jail", 0, 1, 0, 0, 0, 0, 0)
 	assert.NotZero(t, srun("-n2", "--jail=debian", "--jail-mount=/etc:/mnt", "true").Code)
-	increases("a mount that is not allowed", 0, 0, 1, 0, 0, 0, 0)
+	increases("a mount that is not allowed", 0, 0, 0, 1, 0, 0, 0)
 	job := c.Batch(harness.Alice, "#!/bin/sh\nsrun true\nsrun true\n", "-wn1", "--jail=debian", "--chdir=/tmp")
 	assert.Equal(t, "COMPLETED", job.State, job)
 	increases("a batch script and its steps", 3, 0, 0, 0, 0, 0, 3)
