@@ -4,8 +4,6 @@ package check
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -49,10 +47,10 @@ type closed struct {
 	toAll bool // it admits nobody but root
 }
 
-// findClosed returns what keeps a user from a path in a root, with the given rights of access(2), and whether that
-// admits nobody but root. Storage may refuse for another reason, such as a user without a ticket (sec=krb5, nfs(5)),
-// which says nothing about users who have one: then there is nothing.
-func findClosed(root int, path string, rights uint32) (list []closed, toAll bool) {
+// findClosed returns what keeps a user from a path in a root, with the given rights of access(2). Storage may refuse for
+// another reason, such as a user without a ticket (sec=krb5, nfs(5)), which says nothing about users who have one: then
+// there is nothing.
+func findClosed(root int, path string, rights uint32) (list []closed) {
 	err := asUser(func() error {
 		fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)
 		if err != nil {
@@ -62,7 +60,7 @@ func findClosed(root int, path string, rights uint32) (list []closed, toAll bool
 		return unix.Faccessat2(fd, "", rights, unix.AT_EMPTY_PATH|unix.AT_EACCESS)
 	})
 	if !errors.Is(err, unix.EACCES) {
-		return nil, false
+		return nil
 	}
 	top, real := resolveInRoot(root, "/"), resolveInRoot(root, path)
 	name := "/" + strings.TrimPrefix(strings.TrimPrefix(real, top), "/")
@@ -83,12 +81,16 @@ func findClosed(root int, path string, rights uint32) (list []closed, toAll bool
 		}
 		var st unix.Stat_t
 		if unix.Fstat(fd, &st) == nil && st.Mode&need != need {
-			toOne := !admitsSome(fd, &st)
-			list, toAll = append(list, closed{one, filepath.Join(top, one), toOne}), toAll || toOne
+			list = append(list, closed{one, filepath.Join(top, one), !admitsSome(fd, &st)})
 		}
 		unix.Close(fd)
 	}
-	return list, toAll
+	return list
+}
+
+// admitNobody reports whether something in the list admits nobody but root.
+func admitNobody(list []closed) bool {
+	return slices.ContainsFunc(list, func(one closed) bool { return one.toAll })
 }
 
 // listPrefixes returns a clean absolute path and the directories above it, "/" first.
@@ -109,11 +111,10 @@ func resolveInRoot(root int, path string) string {
 		return path
 	}
 	defer unix.Close(fd)
-	to, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-	if err != nil {
-		return path
+	if to, err := rootpath.PathOf(fd); err == nil {
+		return to
 	}
-	return to
+	return path
 }
 
 // describeModes returns the command that opens what is closed.

@@ -190,9 +190,9 @@ func findLackIn(root int, path, shown string, exists func(string) bool,
 	if unix.Fstat(fd, &st) == nil && st.Mode&0o111 == 0 {
 		return programLack{"is not executable " + where, "run: chmod a+rx " + oneline.ShellWord(onNode)}
 	}
-	list, _ := findClosed(root, path, unix.X_OK|unix.R_OK)
+	list := findClosed(root, path, unix.X_OK|unix.R_OK)
 	list = slices.DeleteFunc(list, func(one closed) bool { return !config.Under(one.name, shown) })
-	if len(list) > 0 && !slices.ContainsFunc(list, func(one closed) bool { return one.toAll }) {
+	if len(list) > 0 && !admitNobody(list) {
 		return programLack{forSome + " " + where, forAll + "run: " + describeModes(list, "rx")}
 	}
 	if len(list) > 0 {

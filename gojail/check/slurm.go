@@ -179,7 +179,7 @@ func (c *checker) checkSocket(path string) {
 		remedy := "see /etc/munge and the modes of the directories above"
 		if top, failed := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0); failed == nil {
 			defer unix.Close(top)
-			list, _ := findClosed(top, path, unix.W_OK|unix.R_OK)
+			list := findClosed(top, path, unix.W_OK|unix.R_OK)
 			var commands []string
 			for _, one := range list {
 				right := "x"

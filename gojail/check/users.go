@@ -18,15 +18,15 @@ import (
 
 // checkForUsers reports what keeps users out of a jail that root can enter. It reports whether they can.
 func (c *checker) checkForUsers(j *config.Jail, root int, isMounted func(path string) bool) bool {
-	if list, toAll := findClosed(root, "/", unix.X_OK); list != nil {
-		c.reportClosedRoot(j, root, toAll)
+	if list := findClosed(root, "/", unix.X_OK); list != nil {
+		c.reportClosedRoot(j, root, admitNobody(list))
 		return false
 	}
 	if !c.checkShellForUsers(j, root, isMounted) {
 		return false
 	}
 	for _, one := range filesOfUsers {
-		list, _ := findClosed(root, one.path, unix.R_OK)
+		list := findClosed(root, one.path, unix.R_OK)
 		if list != nil && !isMounted(one.path) {
 			c.warn("jail "+j.Name, describeOpening(root, j.Root, describeModes(list, "rX")),
 				"%s: users may not read %s of the jail: %s", j.Root, one.path, one.without)
@@ -76,8 +76,8 @@ func (c *checker) checkShellForUsers(j *config.Jail, root int, isMounted func(pa
 		}
 	}
 	for _, one := range needs {
-		if list, toAll := findClosed(root, one.path, one.rights); list != nil {
-			c.reportClosedShell(j, root, one.name, list, toAll)
+		if list := findClosed(root, one.path, one.rights); list != nil {
+			c.reportClosedShell(j, root, one.name, list)
 			return false
 		}
 	}
@@ -88,7 +88,7 @@ func (c *checker) checkShellForUsers(j *config.Jail, root int, isMounted func(pa
 func (c *checker) checkHomesForUsers(j *config.Jail, root int, isMounted func(path string) bool) {
 	for _, home := range c.findUserHomes() {
 		dir := filepath.Dir(home)
-		if list, _ := findClosed(root, dir, unix.X_OK); list != nil && !isMounted(home) && !isMounted(dir) {
+		if list := findClosed(root, dir, unix.X_OK); list != nil && !isMounted(home) && !isMounted(dir) {
 			c.warn("jail "+j.Name, describeOpening(root, j.Root, describeModes(list, "x")),
 				"%s: users may not enter %s of the jail: their jobs start in /tmp, and do not find their files", j.Root,
 				dir)
@@ -120,9 +120,9 @@ func (c *checker) reportClosedRoot(j *config.Jail, root int, toAll bool) {
 }
 
 // reportClosedShell reports a shell, or what it needs, that users may not execute, and what on the way to it is closed.
-func (c *checker) reportClosedShell(j *config.Jail, root int, name string, list []closed, toAll bool) {
+func (c *checker) reportClosedShell(j *config.Jail, root int, name string, list []closed) {
 	subject, remedy := "jail "+j.Name, describeOpening(root, j.Root, describeModes(list, "rx"))
-	if !toAll {
+	if !admitNobody(list) {
 		c.warn(subject, forAll+remedy,
 			"%s: only some users may execute %s of the jail (%s): every batch script of another user fails",
 			j.Root, name, joinNames(list))
@@ -185,12 +185,12 @@ func (c *checker) checkFilesForUsers(conf node.SlurmConf, plugin string) bool {
 	var paths, commands []string
 	forWhom := "if all users submit jobs here, "
 	for _, path := range append(files, plugin) {
-		list, toAll := findClosed(top, path, unix.R_OK)
+		list := findClosed(top, path, unix.R_OK)
 		if list == nil {
 			continue
 		}
 		paths = append(paths, path)
-		if toAll {
+		if admitNobody(list) {
 			forWhom = ""
 		}
 		for _, one := range list {

@@ -4,7 +4,6 @@ package mount
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/procfs"
+	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/storage"
 )
 
@@ -81,11 +81,11 @@ func (v *mountView) RegionOf(fd int) (region, error) {
 	if err != nil {
 		return region{}, err
 	}
-	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	path, err := rootpath.PathOf(fd)
 	if err != nil {
-		return region{}, oneline.Cause(err)
+		return region{}, err
 	}
-	// The link of a removed directory, or of one outside this process's root, is no path below the mount.
+	// The path of a removed directory, or of one outside this process's root, is none below the mount.
 	if m == nil || !config.Under(path, m.Mountpoint) {
 		return region{}, fmt.Errorf("%s is not in the mount table", path)
 	}

@@ -116,11 +116,11 @@ func resolveDirectory(root int, path string) string {
 		return ""
 	}
 	defer unix.Close(fd)
-	top, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", root)) // which the caller's own root need not contain
+	top, err := rootpath.PathOf(root) // which the caller's own root need not contain
 	if err != nil {
 		return ""
 	}
-	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	real, err := rootpath.PathOf(fd)
 	if top = strings.TrimSuffix(top, "/"); err != nil || !strings.HasPrefix(real, top+"/") || real == "/" {
 		return "" // it leads to the root itself, or was removed
 	}

@@ -136,13 +136,20 @@ func ReopenFile(at int, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// OfDescriptor returns the real path of an open file, as seen from the root of its namespace.
+// PathOf returns the path of an open file, as seen from the root of its namespace: that of a removed file or of one
+// outside this process's root is none that can be opened.
+func PathOf(fd int) (string, error) {
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	return path, oneline.Cause(err)
+}
+
+// OfDescriptor returns the path of an open file that is to be mounted.
 func OfDescriptor(fd int, asked string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return "", fmt.Errorf("%s: %w", asked, err)
 	}
-	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	path, err := PathOf(fd)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", asked, oneline.Errno(err))
 	}
