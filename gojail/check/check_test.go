@@ -508,7 +508,11 @@ func TestCheckOfGlibc(t *testing.T) {
 	require.NotEmpty(t, linker)
 	want := n.root + " has no " + linker + ", the dynamic linker of the node's Slurm: its commands and libraries cannot run in the jail; install glibc there, or write slurm = false"
 	assert.Contains(t, n.listMissing(t), want)
+	assert.Contains(t, n.listMissing(t, specs.Mount{Destination: "/usr"}), want)
+	link := n.root + filepath.Dir(linker)
+	require.NoError(t, os.Symlink("usr"+filepath.Dir(linker), link))
 	assert.NotContains(t, n.listMissing(t, specs.Mount{Destination: "/usr"}), want)
+	require.NoError(t, os.Remove(link))
 	n.addLinker(t)
 	assert.NotContains(t, n.listMissing(t), want)
 }

@@ -5,7 +5,9 @@ package check
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -53,7 +55,7 @@ func FindMissingShell(j *config.Jail, view *plan.View) string {
 // findMissingShell returns what is wrong with /bin/sh of a jail, or "" if nothing is.
 func findMissingShell(root int, isMounted func(path string) bool) string {
 	const shell = "/bin/sh"
-	if isMounted(shell) || isMounted("/usr"+shell) {
+	if leadsToMount(root, shell, isMounted) {
 		return ""
 	}
 	f, err := rootpath.OpenFileInRoot(root, shell)
@@ -68,19 +70,24 @@ func findMissingShell(root int, isMounted func(path string) bool) string {
 		return "has a " + shell + " that cannot be opened: " + err.Error()
 	}
 	if target := rootpath.ReadLink(root, shell); target != "" {
-		if isMounted(target) {
-			return ""
-		}
 		return "has a " + shell + " that leads to " + target + ", which is missing"
 	}
 	return "has no " + shell
 }
 
-// isMissingIn reports whether neither the jail nor a mount provides a file. Where /lib64 is a link to
-// usr/lib64, a mount of /usr provides it.
+// isMissingIn reports whether neither the jail nor a mount provides a file.
 func isMissingIn(root int, path string, isMounted func(path string) bool) bool {
 	_, err := node.StatIn(root, path)
-	return err == unix.ENOENT && !isMounted(path) && !isMounted("/usr"+path)
+	return err == unix.ENOENT && !leadsToMount(root, path, isMounted)
+}
+
+// leadsToMount reports whether a mount shows what is at a path: one at or above the path, or one to which a link of the
+// root leads. Where /lib64 is a link to usr/lib64, a mount of /usr provides what is in there.
+func leadsToMount(root int, path string, isMounted func(string) bool) bool {
+	return isMounted(path) || slices.ContainsFunc(listPrefixes(path), func(one string) bool {
+		to := rootpath.ReadLink(root, one)
+		return to != "" && isMounted(filepath.Join(to, strings.TrimPrefix(path, one)))
+	})
 }
 
 // findMissingLinker returns the dynamic linker of the node's Slurm if a jail lacks it, or "": Slurm's programs and

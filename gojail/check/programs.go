@@ -145,12 +145,10 @@ func (c *checker) checkTaskPrograms(j *config.Jail, root int, mounts []specs.Mou
 func (c *checker) findTaskLack(j *config.Jail, root int, mounts []specs.Mount, path string) programLack {
 	isMounted := func(path string) bool { return findMountOf(mounts, path) != nil }
 	m := findMountOf(mounts, path)
-	if m == nil && (leadsToMount(root, path, isMounted) || isMounted("/usr"+path)) {
+	if m == nil && leadsToMount(root, path, isMounted) {
 		return programLack{} // a link, as /bin to usr/bin, leads into a mount
 	}
-	exists := func(interpreter string) bool {
-		return !isMissingIn(root, interpreter, isMounted) || leadsToMount(root, interpreter, isMounted)
-	}
+	exists := func(interpreter string) bool { return !isMissingIn(root, interpreter, isMounted) }
 	if m == nil {
 		return findLackIn(root, path, "/", exists, "in "+j.Root,
 			"install it there, or add it to host = of the jail and run gojail init "+j.Name)
@@ -204,20 +202,6 @@ func findLackIn(root int, path, shown string, exists func(string) bool,
 	}
 	defer f.Close()
 	return findScriptLack(f, onNode, exists)
-}
-
-// leadsToMount reports whether a path, or a directory above it, is a link of the root that leads into a mount.
-func leadsToMount(root int, path string, isMounted func(string) bool) bool {
-	for _, one := range listPrefixes(path) {
-		to := rootpath.ReadLink(root, one)
-		if to != "" && !filepath.IsAbs(to) {
-			to = filepath.Join(filepath.Dir(one), to)
-		}
-		if to != "" && isMounted(filepath.Join(to, strings.TrimPrefix(path, one))) {
-			return true
-		}
-	}
-	return false
 }
 
 // findMountOf returns the last mount at or above a path, or nil.

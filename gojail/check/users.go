@@ -56,7 +56,7 @@ var filesOfUsers = []struct{ path, without string }{
 // whether they may.
 func (c *checker) checkShellForUsers(j *config.Jail, root int, isMounted func(path string) bool) bool {
 	const shell = "/bin/sh"
-	if isMounted(shell) || isMounted("/usr"+shell) {
+	if leadsToMount(root, shell, isMounted) {
 		return true
 	}
 	type need struct {
@@ -65,13 +65,13 @@ func (c *checker) checkShellForUsers(j *config.Jail, root int, isMounted func(pa
 	}
 	needs := []need{{shell, shell, unix.X_OK}}
 	if f, err := rootpath.OpenFileInRoot(root, shell); err == nil {
-		if linker := readInterpreter(f); linker != "" && !isMounted(linker) {
+		if linker := readInterpreter(f); linker != "" && !leadsToMount(root, linker, isMounted) {
 			needs = append(needs, need{linker, "the dynamic linker", unix.X_OK})
 		}
 		f.Close()
 	}
 	for _, dir := range libraryDirs {
-		if path := filepath.Join(dir, "libc.so.6"); !isMounted(path) {
+		if path := filepath.Join(dir, "libc.so.6"); !leadsToMount(root, path, isMounted) {
 			needs = append(needs, need{path, "the C library", unix.R_OK})
 		}
 	}
