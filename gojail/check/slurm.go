@@ -24,10 +24,15 @@ import (
 // checkSlurm checks the settings that gojail and Slurm must agree on.
 func (c *checker) checkSlurm() {
 	cfg := c.config
+	slurmds := c.findSlurmds()
 	if path := filepath.Join(cfg.Slurm.Conf, "slurm.conf"); !rootpath.Exists(path) {
-		c.fail("slurm",
-			"correct the directory of slurm.conf, conf = in [slurm]; if slurmctld sends the file, start slurmd first",
-			"%s does not exist", path)
+		remedy := "correct the directory of slurm.conf, conf = in [slurm]; if slurmctld sends the file, start slurmd first"
+		for _, pid := range slurmds {
+			if used := c.findSlurmdsFile(pid); rootpath.Exists(used) {
+				remedy = c.describeConfEdit(used)
+			}
+		}
+		c.fail("slurm", remedy, "%s does not exist", path)
 		return
 	}
 	conf := c.readSlurmdsConf()
@@ -54,7 +59,7 @@ func (c *checker) checkSlurm() {
 	c.checkIMEX(conf)
 	c.checkHealthProgram(conf)
 	c.checkSessions(conf)
-	slurmds := c.findSlurmds()
+	c.checkWhichSlurm(conf, slurmds)
 	c.checkSlurmd(slurmds)
 	c.checkCommands()
 	c.checkLatency(conf, slurmds)

@@ -161,6 +161,9 @@ type CDIDevices struct {
 	Err      error      // reason why no job gets this jail
 }
 
+// StandardConf is the default of conf in [slurm].
+const StandardConf = "/etc/slurm"
+
 // StandardSpool is the default of SlurmdSpoolDir (slurm.conf(5)).
 const StandardSpool = "/var/spool/slurmd"
 

@@ -84,7 +84,7 @@ func (s *source) parseDeadline(text *string) (time.Duration, error) {
 }
 
 func (s *source) parseSlurm(f *fileSlurm, node string) (slurm Slurm, err error) {
-	if slurm.Conf, err = s.parseNodePath(f.Conf, "/etc/slurm", node, "slurm", "conf"); err != nil {
+	if slurm.Conf, err = s.parseNodePath(f.Conf, StandardConf, node, "slurm", "conf"); err != nil {
 		return
 	}
 	if slurm.Spool, slurm.SpoolBase, err = s.parseSpool(f.Spool, slurm.Conf, node); err != nil {
