@@ -188,7 +188,8 @@ func (o *options) checkView(v poll.View) error {
 	}
 	hint := ""
 	if o.commands.Format == slurm.JSON {
-		hint = "; if Slurm's plugins for JSON (data_parser, serializer/json) are missing, use --format=auto, which reads text then"
+		hint = "; if Slurm's plugins for JSON (data_parser, serializer/json) are missing, use --format=auto, " +
+			"which reads text then"
 	}
 	return fmt.Errorf("cannot read %s from Slurm: the lines above say why%s", strings.Join(failing, ", "), hint)
 }

@@ -25,8 +25,8 @@ const (
 )
 
 // checkIMEX reports what keeps CUDA programs from the NVLinks between nodes, where Slurm gives steps IMEX channels
-// (switch/nvidia_imex). Nothing of it is a FAIL: a launch works, and programs on one node do. Whoever starts the service
-// with each job, by a Prolog, has not enabled its unit.
+// (switch/nvidia_imex). Nothing of it is a FAIL: a launch works, and programs on one node do. A site that starts the
+// service with each job, by a Prolog, has not enabled its unit.
 func (c *checker) checkIMEX(conf node.SlurmConf) {
 	if !strings.EqualFold(conf.Values["switchtype"], "switch/nvidia_imex") || c.config.Login.Here {
 		return
@@ -34,8 +34,9 @@ func (c *checker) checkIMEX(conf node.SlurmConf) {
 	majors := readMajors(filepath.Join(c.node.proc(), "devices"))
 	major, hasMajor := majors[imexDriver]
 	set, isSet := findIMEXMajor(conf.Values["switchparameters"])
+	isTaken := slices.Contains(slices.Collect(maps.Values(majors)), set)
 	switch {
-	case isSet && hasMajor && set != major, isSet && !hasMajor && slices.Contains(slices.Collect(maps.Values(majors)), set):
+	case isSet && hasMajor && set != major, isSet && !hasMajor && isTaken:
 		found := "/proc/devices has no " + imexDriver
 		if hasMajor {
 			found = "that of " + imexDriver + " in /proc/devices is " + strconv.Itoa(major)
@@ -91,7 +92,8 @@ func (c *checker) checkIMEXNodes() bool {
 	}
 	list := node.ConfLines(c.node.path(path))
 	if !namesThisHost(list) {
-		c.warn("imex", remedy, "%s has no address of this node among its %d: nvidia-imex does not start", path, len(list))
+		c.warn("imex", remedy, "%s has no address of this node among its %d: nvidia-imex does not start", path,
+			len(list))
 		return false
 	}
 	return true

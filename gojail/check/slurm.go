@@ -26,7 +26,8 @@ func (c *checker) checkSlurm() {
 	cfg := c.config
 	slurmds := c.findSlurmds()
 	if path := filepath.Join(cfg.Slurm.Conf, "slurm.conf"); !rootpath.Exists(path) {
-		remedy := "correct the directory of slurm.conf, conf = in [slurm]; if slurmctld sends the file, start slurmd first"
+		remedy := "correct the directory of slurm.conf, conf = in [slurm]; if slurmctld sends the file, start slurmd " +
+			"first"
 		for _, pid := range slurmds {
 			if used := c.findSlurmdsFile(pid); rootpath.Exists(used) {
 				remedy = c.describeConfEdit(used)

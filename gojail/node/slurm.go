@@ -72,9 +72,9 @@ func ReadSlurm(c *config.Config) slurmParts {
 	return parts
 }
 
-// findPluginDirs returns the plugin directories: those of slurm.conf, and the built-in one, in which Slurm's commands look
-// for their library (RUNPATH), or which the configuration of the dynamic linker names, if a packager removed that. A
-// directory of the linker counts only if it has plugins: a RUNPATH may have PREFIX/lib, too.
+// findPluginDirs returns the plugin directories: those of slurm.conf, and the built-in one, in which Slurm's commands
+// look for their library (RUNPATH), or which the configuration of the dynamic linker names, if a packager removed the
+// RUNPATH. A directory of the linker counts only if it has plugins: a RUNPATH may have PREFIX/lib, too.
 func findPluginDirs(commands, configured, libDirs []string) []string {
 	dirs := slices.Clone(configured)
 	for _, command := range commands {

@@ -47,8 +47,8 @@ type Test struct {
 // isConclusive reports whether a test proves something about its nodes.
 func (j Judged) isConclusive() bool { return j.hasPassed() || j.Verdict == verdictBad }
 
-// isEvidence reports whether a test proves something about its nodes in this round. A slow pair of several NVLink domains
-// does only if another one has passed: what [[nccl.expect]] has for pairs may be for those that NVLinks connect.
+// isEvidence reports whether a test proves something about its nodes in this round. A slow pair of several NVLink
+// domains does only if another one has passed: [[nccl.expect]] may have the busbw of pairs that NVLinks connect.
 func (r *testRound) isEvidence(t *Test) bool {
 	return t.isConclusive() && (t.Verdict != verdictBad || t.Text == wrong || !t.Apart ||
 		slices.ContainsFunc(r.Tests, func(other *Test) bool { return other.Apart && other.hasPassed() }))

@@ -62,8 +62,8 @@ func FindDir() (string, error) {
 	return dirs[i], nil
 }
 
-// jsonFlag returns the option that asks for JSON, in a format that the release has: Slurm 24.11 to 26.05 have v0.0.42 in
-// common, and 26.11 has v0.0.43, with the same fields of nodes and statistics. Later releases print their own.
+// jsonFlag returns the option that asks for JSON, in a format that the release has: Slurm 24.11 to 26.05 have v0.0.42
+// in common, and 26.11 has v0.0.43, with the same fields of nodes and statistics. Later releases print their own.
 func (c *Commands) jsonFlag() string {
 	switch release := c.number(); {
 	case release > 2611:
