@@ -52,6 +52,10 @@ func TestPlacesOfSlurm(t *testing.T) {
 		assert.Equal(t, []string{prefix + "/sbin/slurmstepd"}, findStepd(configured), c.name)
 		require.NoError(t, os.Remove(plugstack))
 	}
+	libexec := prefix + "/libexec/slurm/slurmstepd"
+	require.NoError(t, os.MkdirAll(filepath.Dir(libexec), 0o755))
+	require.NoError(t, os.Rename(prefix+"/sbin/slurmstepd", libexec))
+	assert.Equal(t, []string{libexec}, findStepd(&config.Config{Slurm: config.Slurm{Host: []string{prefix}}}), "before that of /usr/sbin")
 }
 
 // TestPluginDirs is where Slurm's plugins are found, by how a Slurm was built and packaged.

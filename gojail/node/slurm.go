@@ -111,9 +111,11 @@ func FindCommand(c *config.Config) string {
 // findStepd returns slurmstepd, below slurm.host first. Slurm 24.11 and 25.05 started a TaskProlog
 // through it, in the jail, by a descriptor: the jail must have its libraries, but not the program.
 func findStepd(c *config.Config) []string {
-	for _, dir := range append(slurm.ListDirs("sbin", c.Slurm.Host), "/usr/libexec/slurm") {
-		if path := filepath.Join(dir, "slurmstepd"); rootpath.Exists(path) {
-			return []string{path}
+	for _, dir := range slurm.ListDirs("sbin", c.Slurm.Host) {
+		for _, dir := range []string{dir, filepath.Join(dir, "../libexec/slurm")} { // of the same prefix
+			if path := filepath.Join(dir, "slurmstepd"); rootpath.Exists(path) {
+				return []string{path}
+			}
 		}
 	}
 	return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/gojail/gojail/healthcheck/check"
 )
 
-// queryFabric queries the GPU's membership of an NVLink fabric. Drivers before 550 lack the call that also returns the
-// fabric's health.
+// queryFabric queries the GPU's membership of an NVLink fabric. Drivers before 550 may lack the call that also returns
+// the fabric's health.
 func (q *gpuQuery) queryFabric() {
 	g := q.gpu
 	g.fabricState, g.fabricHealth = absent, absent
