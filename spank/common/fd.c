@@ -21,6 +21,16 @@ DIR *list_directory(int fd)
 	return dir;
 }
 
+const char *next_name(DIR *list)
+{
+	struct dirent *entry;
+
+	while (list && (entry = readdir(list)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			return entry->d_name;
+	return NULL;
+}
+
 union control {
 	char bytes[CMSG_SPACE(sizeof(int))];
 	struct cmsghdr align;

@@ -30,6 +30,18 @@ ssize_t read_file(int dir, const char *path, char *text, size_t size);
  */
 DIR *list_directory(int fd);
 
+/* Returns the next name of a list other than "." and "..", or NULL, also for a list that is NULL. */
+const char *next_name(DIR *list);
+
+static inline void close_list(DIR **list)
+{
+	if (*list)
+		closedir(*list);
+}
+
+/* A list that is closed when its variable goes out of scope. */
+#define scoped_list __attribute__((cleanup(close_list))) DIR
+
 /* Writes what nothing depends on: a failure does not matter. */
 static inline void write_ignored(int fd, const void *data, size_t size)
 {

@@ -91,15 +91,13 @@ static uint64_t hash_link(int root, const char *name)
 /* Returns a hash of the symbolic links of a directory, in whatever order it has them. */
 static uint64_t hash_links(int root)
 {
-	DIR *dir = list_directory(openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	scoped_list *dir = list_directory(openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	uint64_t hash = 0;
 	int count = 0;
 
 	for (struct dirent *next; dir && count < ENTRIES_MAX && (next = readdir(dir)); count++)
 		if (next->d_type == DT_LNK || next->d_type == DT_UNKNOWN)
 			hash += hash_link(root, next->d_name);
-	if (dir)
-		closedir(dir);
 	return count < ENTRIES_MAX ? hash : 0;
 }
 

@@ -107,17 +107,15 @@ static int write_beside(const struct build *build)
  */
 static int count_sandboxes(int job, struct fault *fault)
 {
-	DIR *dir = list_directory(openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	scoped_list *dir = list_directory(openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	struct record holder;
 	bool foreign = false;
 	int count = 0;
 
-	for (const char *name; dir && (name = job_next_sandbox(dir));) {
+	for (const char *name; (name = job_next_sandbox(dir));) {
 		count += record_find(job, name, &holder) == 0;
 		foreign = foreign || record_is_foreign(&holder);
 	}
-	if (dir)
-		closedir(dir);
 	if (foreign)
 		return fault_set(fault, "another version was installed on this node while this job runs, and a new "
 					"step cannot enter the "

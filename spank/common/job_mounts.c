@@ -79,15 +79,12 @@ static int open_munge_tree(const struct jail *jail)
  */
 static int find_sibling(int job, const char *jail, struct record *sibling)
 {
-	DIR *dir = list_directory(openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	int found = -1;
+	scoped_list *dir = list_directory(openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 
-	for (const char *name; dir && found < 0 && (name = job_next_sandbox(dir));)
+	for (const char *name; (name = job_next_sandbox(dir));)
 		if (sandbox_is_of_jail(name, jail) && record_find(job, name, sibling) == 0)
-			found = 0;
-	if (dir)
-		closedir(dir);
-	return found;
+			return 0;
+	return -1;
 }
 
 /*

@@ -160,30 +160,25 @@ int record_open_proc(const struct record *record)
 
 int find_process(bool (*is_wanted)(int process, void *wanted), void *wanted)
 {
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
-	int process = -1;
+	scoped_list *proc = opendir("/proc");
 
-	while (proc && process < 0 && (entry = readdir(proc))) {
-		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
-			continue;
-		process = openat(dirfd(proc), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (process >= 0 && !is_wanted(process, wanted))
-			close_fd(&process);
+	for (const char *name; (name = next_name(proc));) {
+		scoped_fd process = name[0] < '1' || name[0] > '9' ?
+					    -1 :
+					    openat(dirfd(proc), name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		if (process >= 0 && is_wanted(process, wanted))
+			return take_fd(&process);
 	}
-	if (proc)
-		closedir(proc);
-	return process;
+	return -1;
 }
 
-bool record_has_process(const struct record *record)
+bool record_is_foreign(const struct record *record)
 {
-	scoped_fd process = record_open_proc(record);
+	scoped_fd process = record->foreign ? record_open_proc(record) : -1;
 
 	return process >= 0;
 }
-
-bool record_is_foreign(const struct record *record) { return record->foreign && record_has_process(record); }
 
 bool record_is_of_root(int process)
 {

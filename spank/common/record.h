@@ -54,9 +54,6 @@ int find_process(bool (*is_wanted)(int process, void *wanted), void *wanted);
 /* Reports whether the process of a pidfd has ended. */
 bool pidfd_has_ended(int pidfd);
 
-/* Reports whether the process of a record lives. */
-bool record_has_process(const struct record *record);
-
 /* Reports whether a version of gojail with another contract wrote the record, and its process lives. */
 bool record_is_foreign(const struct record *record);
 

@@ -49,7 +49,8 @@ static unsigned long read_kind(const char *name)
 	return strchr(name, '+') ? strtoul(name + strlen(name) - 1, NULL, 16) & KIND_ALL : 0;
 }
 
-bool sandbox_has_root(const char *name) { return read_kind(name) & (KIND_RANGE | KIND_SELF); }
+/* Reports whether the user is root in a sandbox of that name, by either mode of --jail-root. */
+static bool has_root(const char *name) { return read_kind(name) & (KIND_RANGE | KIND_SELF); }
 
 bool sandbox_is_range(const char *name) { return read_kind(name) & KIND_RANGE; }
 
@@ -132,7 +133,7 @@ int sandbox_open_recorded(struct sandbox *sandbox, int job, const char *name, st
 
 int sandbox_open_user(struct sandbox *sandbox, const char *name, const struct record *holder, struct fault *fault)
 {
-	if (!sandbox_has_root(name))
+	if (!has_root(name))
 		return 0;
 	sandbox->user = record_get_fd(holder, sandbox->holder, GOJAIL_USER_FD);
 	return sandbox->user >= 0 ?
@@ -186,12 +187,12 @@ static bool is_sandbox(const char *name)
 
 const char *job_next_sandbox(DIR *dir)
 {
-	struct dirent *entry;
+	const char *name;
 
-	while ((entry = readdir(dir)))
-		if (is_sandbox(entry->d_name))
-			return entry->d_name;
-	return NULL;
+	do
+		name = next_name(dir);
+	while (name && !is_sandbox(name));
+	return name;
 }
 
 /* Returns the length of the jail's name in a sandbox's. */

@@ -73,9 +73,6 @@ extern const struct sandbox_kind sandbox_kinds[SANDBOX_KINDS];
  */
 void sandbox_name(char *name, const struct jail *jail, const struct sandbox_spec *spec);
 
-/* Reports whether the user is root in a sandbox of that name, by either mode of --jail-root. */
-bool sandbox_has_root(const char *name);
-
 /* Reports whether a sandbox of that name has the ids of --jail-root=range. */
 bool sandbox_is_range(const char *name);
 
@@ -140,8 +137,8 @@ int job_write_text(int dir, const char *name, const char *text);
 /* Opens the directory of a job for job_next_sandbox. Returns NULL with errno. */
 DIR *job_open_list(const struct node *node, const char *job);
 
-/* Returns the next name in the directory of a job that is that of a sandbox's record, or NULL. The files beside it have
- * the user's words in them. */
+/* Returns the next name in the directory of a job that is that of a sandbox's record, or NULL, also for a list that is
+ * NULL. The files beside it have the user's words in them. */
 const char *job_next_sandbox(DIR *dir);
 
 /* Writes the name of the jail that a sandbox of that name is of, see sandbox_name. */

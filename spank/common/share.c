@@ -50,23 +50,15 @@ static bool stat_in_root(int root, const char *path, struct stat *st)
 /* Counts the entries of an open directory. Returns -1 if one is no device, or not the same in the other directory. */
 static int count_same_devices(int dir, int other)
 {
-	DIR *list = list_directory(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	scoped_list *list = list_directory(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	struct stat st, other_st;
 	int count = 0;
 
-	for (struct dirent *entry; list && count >= 0 && (entry = readdir(list));) {
-		const char *name = entry->d_name;
-
-		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-			continue;
-		count++;
+	for (const char *name; (name = next_name(list)); count++)
 		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    fstatat(other, name, &other_st, AT_SYMLINK_NOFOLLOW) < 0 || !st.st_rdev ||
 		    st.st_rdev != other_st.st_rdev || st.st_mode != other_st.st_mode)
-			count = -1;
-	}
-	if (list)
-		closedir(list);
+			return -1;
 	return list ? count : -1;
 }
 

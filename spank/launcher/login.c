@@ -11,7 +11,6 @@
 #include "common/sandbox.h"
 #include "launcher/verbs.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -55,15 +54,13 @@ static bool has_leftover(const struct node *node, const struct site *site, const
  * can enter that. */
 static bool has_foreign_holder(const struct node *node, const char *name)
 {
-	DIR *dir = job_open_list(node, name);
+	scoped_list *dir = job_open_list(node, name);
 	struct record holder;
-	bool found = false;
 
-	for (const char *sandbox; dir && !found && (sandbox = job_next_sandbox(dir));)
-		found = record_read(dirfd(dir), sandbox, &holder) < 0 && record_is_foreign(&holder);
-	if (dir)
-		closedir(dir);
-	return found;
+	for (const char *sandbox; (sandbox = job_next_sandbox(dir));)
+		if (record_read(dirfd(dir), sandbox, &holder) < 0 && record_is_foreign(&holder))
+			return true;
+	return false;
 }
 
 int login_prepare(const struct node *node, struct site *site, const char *name, uid_t uid, int64_t until,

@@ -100,13 +100,10 @@ static void refresh_in_child(const struct node *node, const struct site *site, c
 
 static void refresh_job(const struct node *node, const struct site *site, const char *job)
 {
-	DIR *dir = job_open_list(node, job);
+	scoped_list *dir = job_open_list(node, job);
 
-	if (!dir)
-		return;
 	for (const char *name; (name = job_next_sandbox(dir));)
 		refresh_in_child(node, site, job, dirfd(dir), name);
-	closedir(dir);
 }
 
 static void refresh_all(const struct node *node)
@@ -114,21 +111,18 @@ static void refresh_all(const struct node *node)
 	char path[GOJAIL_PATH_MAX + 16];
 	struct fault fault = {0};
 	struct site site = {0};
-	struct dirent *entry;
-	DIR *dir;
 
 	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS, node->state);
-	dir = opendir(path);
+	scoped_list *dir = opendir(path);
 	if (!dir)
 		return; /* no job has had a jail here */
 	if (site_open(&site, node, &fault) < 0)
 		syslog(LOG_WARNING, "gojail: jobs that are running do not get munge's new socket: %s", fault.text);
 	else
-		while ((entry = readdir(dir)))
-			if (entry->d_name[0] != '.' && !job_is_run(entry->d_name))
-				refresh_job(node, &site, entry->d_name);
+		for (const char *job; (job = next_name(dir));)
+			if (job[0] != '.' && !job_is_run(job))
+				refresh_job(node, &site, job);
 	site_close(&site);
-	closedir(dir);
 }
 
 void munge_start_refresh(const struct node *node)

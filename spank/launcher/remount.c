@@ -244,20 +244,16 @@ static int copy_entry(int from, int to, const char *path, struct fault *fault)
 
 static int copy_directory(int from, int to, const char *path, struct fault *fault)
 {
-	DIR *dir = from < 0 || to < 0 ? NULL : list_directory(dup(from));
+	scoped_list *dir = from < 0 || to < 0 ? NULL : list_directory(dup(from));
 	int result = dir ? 0 : -1;
 	char entry[256];
 
-	for (struct dirent *next; result == 0 && (next = readdir(dir));) {
-		if (strcmp(next->d_name, ".") == 0 || strcmp(next->d_name, "..") == 0)
-			continue;
-		result = snprintf(entry, sizeof(entry), "%s/%s", path, next->d_name) < (int)sizeof(entry) ? 0 : -1;
+	for (const char *name; result == 0 && (name = next_name(dir));) {
+		result = snprintf(entry, sizeof(entry), "%s/%s", path, name) < (int)sizeof(entry) ? 0 : -1;
 		if (result < 0 || copy_entry(from, to, entry, fault) < 0)
 			result = fault_set(fault, "cannot create %s in the jail: %s", entry, strerror(errno));
 	}
-	if (dir)
-		closedir(dir);
-	else
+	if (!dir)
 		fault_set(fault, "cannot read the jail's %s: %s", path, strerror(errno));
 	return result;
 }

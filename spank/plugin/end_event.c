@@ -7,7 +7,6 @@
 #include "common/site.h"
 #include "plugin/events.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +65,7 @@ static void read_gpus(struct summary *summary, int dir)
 
 void summary_read(struct summary *summary, const struct node *node, const char *job, uid_t uid)
 {
-	DIR *dir = job_open_list(node, job);
+	scoped_list *dir = job_open_list(node, job);
 	char name[GOJAIL_NAME_MAX + 64], word[128];
 	struct stat owner;
 
@@ -86,7 +85,6 @@ void summary_read(struct summary *summary, const struct node *node, const char *
 		sandbox_write_jail(sandbox, word, sizeof(word));
 		add_word(summary->jails, sizeof(summary->jails), word);
 	}
-	closedir(dir);
 }
 
 static const char *or_none(const char *value) { return value[0] ? value : "-"; }

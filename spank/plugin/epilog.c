@@ -41,35 +41,30 @@ static int end_holders(int job, DIR *dir, int64_t until)
 /* Ends the holders, then removes the scratch directory, then what points to them. Returns 0 or -1. */
 static int end_locked(int job, DIR *dir, int64_t until, struct leftover *left)
 {
-	struct dirent *entry;
+	const char *name;
 
-	if (end_holders(job, dir, until) < 0)
-		return -1;
-	if (scratch_remove(job, left) < 0)
+	if (end_holders(job, dir, until) < 0 || scratch_remove(job, left) < 0)
 		return -1;
 	rewinddir(dir);
-	while ((entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && strcmp(entry->d_name, GOJAIL_LOCK) &&
-		    unlinkat(job, entry->d_name, 0) < 0)
+	while ((name = next_name(dir)))
+		if (strcmp(name, GOJAIL_LOCK) && unlinkat(job, name, 0) < 0)
 			return -1;
 	return unlinkat(job, GOJAIL_LOCK, 0);
 }
 
 int epilog_end_job(const struct node *node, const char *job, int64_t until, struct leftover *left)
 {
+	scoped_list *dir = job_open_list(node, job);
 	char path[GOJAIL_PATH_MAX + 64];
 	struct fault ignored = {0};
 	int result = -1;
-	DIR *dir;
 
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, job);
-	dir = opendir(path);
 	if (!dir)
 		return -1;
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s", node->state, job);
 	scoped_fd lock = lock_until(dirfd(dir), GOJAIL_LOCK, clock_ms(), "the job", &ignored);
 	if (lock >= 0)
 		result = end_locked(dirfd(dir), dir, until, left);
-	closedir(dir);
 	/* It is not empty if a step came meanwhile: the job is that step's now. */
 	if (result == 0)
 		rmdir(path);
@@ -97,24 +92,19 @@ static void note_failed(const struct node *node, const char *job)
 static bool is_retry_due(const struct node *node)
 {
 	char path[GOJAIL_PATH_MAX + 16];
-	struct dirent *entry;
+	const char *name;
 	struct stat tried;
-	bool due = false;
 	time_t ago;
-	DIR *dir;
 
 	snprintf(path, sizeof(path), "%s/" GOJAIL_ENDED, node->state);
-	dir = opendir(path);
-	if (!dir)
-		return false;
-	while (!due && (entry = readdir(dir)))
-		due = entry->d_name[0] != '.';
-	if (due && fstatat(dirfd(dir), GOJAIL_TRIED, &tried, AT_SYMLINK_NOFOLLOW) == 0) {
-		ago = time(NULL) - tried.st_mtime;
-		due = ago < 0 || ago >= GOJAIL_RETRY_PAUSE; /* < 0: the clock was set back */
-	}
-	closedir(dir);
-	return due;
+	scoped_list *dir = opendir(path);
+	do
+		name = next_name(dir);
+	while (name && name[0] == '.');
+	if (!name || fstatat(dirfd(dir), GOJAIL_TRIED, &tried, AT_SYMLINK_NOFOLLOW) < 0)
+		return name;
+	ago = time(NULL) - tried.st_mtime;
+	return ago < 0 || ago >= GOJAIL_RETRY_PAUSE; /* < 0: the clock was set back */
 }
 
 /* Reports whether the job may have VFs, which Go releases. */

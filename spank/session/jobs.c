@@ -68,12 +68,12 @@ static void choose_of_job(struct choice *choice, const struct node *node, const 
 			  const char *jail, uid_t uid)
 {
 	int fd = open_running_job(node, job, uid);
-	DIR *dir = list_directory(fd);
+	scoped_list *dir = list_directory(fd);
 	struct record holder;
 	bool any = false;
 	struct stat st;
 
-	for (const char *name; dir && (name = job_next_sandbox(dir));) {
+	for (const char *name; (name = job_next_sandbox(dir));) {
 		char of[GOJAIL_NAME_MAX + 1];
 		int64_t made;
 
@@ -94,8 +94,6 @@ static void choose_of_job(struct choice *choice, const struct node *node, const 
 		if (made > choice->made && sandbox_is_of_jail(name, jail))
 			set_choice(choice, job, name, of, made);
 	}
-	if (dir)
-		closedir(dir);
 	if (!any)
 		choose_allocated(choice, node, site, job, jail, uid);
 }
@@ -125,19 +123,16 @@ static int choose_of_all(struct choice *choice, const struct node *node, const s
 			 const char *jail, uid_t uid, struct fault *fault)
 {
 	char path[GOJAIL_PATH_MAX + 16];
-	struct dirent *entry;
-	DIR *dir;
 
 	snprintf(path, sizeof(path), "%s/%s", node->state, directory);
-	dir = opendir(path);
+	scoped_list *dir = opendir(path);
 	if (!dir)
 		return errno == ENOENT ?
 			       0 :
 			       fault_set(fault, "cannot read %s: %s; ask your administrator", path, strerror(errno));
-	while ((entry = readdir(dir)))
-		if (is_job(entry->d_name))
-			choose_of_job(choice, node, site, entry->d_name, jail, uid);
-	closedir(dir);
+	for (const char *job; (job = next_name(dir));)
+		if (is_job(job))
+			choose_of_job(choice, node, site, job, jail, uid);
 	return 0;
 }
 
