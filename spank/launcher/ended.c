@@ -3,22 +3,19 @@
 #include "common/fd.h"
 #include "common/journal.h"
 #include "common/lock.h"
-#include "common/syscalls.h"
 #include "gojail.h"
+#include "launcher/child.h"
 #include "launcher/library.h"
 #include "launcher/verbs.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* The use of a job's GPUs. */
@@ -149,29 +146,26 @@ static int add_gpus(const char *minors, int64_t begun, int64_t ended, struct gpu
 static int read_gpu_use(struct gpu_use *use, const struct node *node, const char *minors, int64_t begun, int64_t ended,
 			int64_t until)
 {
-	struct gpu_use *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	scoped_fd state = open(node->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct fault ignored = {0};
-	pid_t child;
-	int status;
+	struct child child;
+	int socket, result;
 
 	/* The child has the lock, too, and keeps it as long as it hangs. */
 	scoped_fd lock = state < 0 ? -1 : lock_until(state, GOJAIL_NVML_LOCK, until, "the driver's library", &ignored);
-	if (shared == MAP_FAILED || lock < 0 || (child = fork()) < 0)
+	if (lock < 0)
 		return -1;
-	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		_exit(add_gpus(minors, begun, ended, shared) == 0 ? 0 : 1);
+	switch (child_fork(&child, &socket)) {
+	case -1:
+		return -1;
+	case 0:
+		if (add_gpus(minors, begun, ended, use) == 0)
+			send(socket, use, sizeof(*use), MSG_NOSIGNAL);
+		_exit(0);
 	}
-	scoped_fd pidfd = k_pidfd_open(child);
-	if (!clock_await(pidfd, until)) {
-		kill(child, SIGKILL);
-		return -1;
-	}
-	if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status))
-		return -1;
-	*use = *shared;
-	return 0;
+	result = clock_await(socket, until) && recv(socket, use, sizeof(*use), 0) == sizeof(*use) ? 0 : -1;
+	child_end(&child, &socket);
+	return result;
 }
 
 #define GPU_USE_MS 10000 /* a driver without persistence mode initializes all GPUs first */
@@ -192,7 +186,6 @@ static void write_gpu_fields(char *text, size_t size, const struct node *node, i
 
 int ended_report(const struct node *node, int64_t until, struct fault *fault)
 {
-	static char summary[2048];
 	char gpus[96] = "";
 
 	if (*library_word("gpus"))
@@ -200,7 +193,7 @@ int ended_report(const struct node *node, int64_t until, struct fault *fault)
 	journal_ended(library_word("summary"), gpus, library_word("error"));
 	if (!*library_word("field"))
 		return 0;
-	snprintf(summary, sizeof(summary), "summary=%s%s", library_word("summary"), gpus);
-	library_replace_word(summary);
+	if (library_set_word(fault, "summary=%s%s", library_word("summary"), gpus) < 0)
+		return -1;
 	return library_call_in_child("ended", until, fault);
 }

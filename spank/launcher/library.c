@@ -3,12 +3,14 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
+#include "common/job.h"
 #include "common/launch.h"
 #include "common/syscalls.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,69 +18,69 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define WORDS_MAX (LAUNCH_WORDS_MAX + 16)
+
 static const char *libdir;
+static char *words[WORDS_MAX];
 static char **command;           /* what follows the words */
 static struct gojail_call *call; /* shared with the children that load the library */
 
-int library_open(const char *directory, char **words)
+int library_open(const char *directory, char **given)
 {
+	int count = 0;
+
 	libdir = directory;
 	call = mmap(NULL, sizeof(*call), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (call == MAP_FAILED)
 		return -1;
-	for (call->argv = words; words[call->argc] && strcmp(words[call->argc], "--");)
-		call->argc++;
-	command = words + call->argc;
-	if (*command)
-		*command++ = NULL;
+	for (; given[count] && strcmp(given[count], "--"); count++) {
+		errno = E2BIG;
+		if (count == WORDS_MAX)
+			return -1;
+		words[count] = given[count];
+	}
+	call->argv = words;
+	call->argc = count;
+	command = given + count + (given[count] ? 1 : 0);
 	return 0;
+}
+
+/* Returns the number of the word with that name, or that of the next word to come. */
+static int find_word(const char *name, size_t length)
+{
+	int i = 1;
+
+	while (i < call->argc && (strncmp(words[i], name, length) || words[i][length] != '='))
+		i++;
+	return i;
 }
 
 const char *library_word(const char *name)
 {
-	size_t length = strlen(name);
+	int i = find_word(name, strlen(name));
 
-	for (int i = 1; i < call->argc; i++)
-		if (strncmp(call->argv[i], name, length) == 0 && call->argv[i][length] == '=')
-			return call->argv[i] + length + 1;
-	return "";
+	return i < call->argc ? words[i] + strlen(name) + 1 : "";
 }
 
 const char *library_answer(void) { return call->text; }
 
 char **library_command(void) { return command; }
 
-void library_replace_word(char *word)
+int library_set_word(struct fault *fault, const char *format, ...)
 {
-	size_t length = strcspn(word, "=") + 1;
+	int i = find_word(format, strcspn(format, "=")), length;
+	char *word;
+	va_list args;
 
-	for (int i = 1; i < call->argc; i++)
-		if (strncmp(call->argv[i], word, length) == 0)
-			call->argv[i] = word;
-}
-
-int library_add_word(const char *name, int value, struct fault *fault)
-{
-	static char words[3][32];
-	static char *argv[LAUNCH_WORDS_MAX + 4];
-	static int added;
-
-	char word[sizeof(words[0])];
-
-	snprintf(word, sizeof(word), "%s=%d", name, value);
-	for (int i = 0; i < added; i++) {
-		if (strncmp(words[i], word, strlen(name) + 1) == 0) { /* the sandbox is built once more */
-			memcpy(words[i], word, sizeof(word));
-			return 0;
-		}
-	}
-	if (added == 3 || call->argc > LAUNCH_WORDS_MAX + added)
-		return fault_set(fault, "sandbox: more than %d words", LAUNCH_WORDS_MAX);
-	for (int i = 0; call->argv != argv && i < call->argc; i++)
-		argv[i] = call->argv[i];
-	memcpy(words[added], word, sizeof(word));
-	argv[call->argc++] = words[added++];
-	call->argv = argv;
+	if (i == WORDS_MAX)
+		return fault_set(fault, "gojail-launcher has more than %d words", WORDS_MAX);
+	va_start(args, format);
+	length = vasprintf(&word, format, args);
+	va_end(args);
+	if (length < 0)
+		return fault_set(fault, "gojail-launcher cannot call libgojail.so: %s", strerror(ENOMEM));
+	words[i] = word;
+	call->argc += i == call->argc;
 	return 0;
 }
 
@@ -99,7 +101,7 @@ static int load_and_call(const char *verb)
 			 dlerror());
 		return -1;
 	}
-	call->argv[0] = (char *)(uintptr_t)verb;
+	words[0] = (char *)(uintptr_t)verb;
 	call->version = GOJAIL_VERSION;
 	call->request = 0;
 	return gojail_call(call);
@@ -118,6 +120,17 @@ const struct gojail_call *library_call(const char *verb, struct fault *fault)
 		return call;
 	fault_of_call(fault);
 	return NULL;
+}
+
+int library_add_trees(const char *verb, struct gojail_tree *trees, uint32_t *count, uint32_t flags, struct fault *fault)
+{
+	const struct gojail_call *answer = library_call(verb, fault);
+
+	for (uint32_t i = 0; answer && i < answer->ntrees && i < GOJAIL_TREES_MAX; i++)
+		if (add_tree(trees, count, answer->trees[i].fd, answer->trees[i].destination,
+			     answer->trees[i].flags | flags, fault) < 0)
+			return -1;
+	return answer ? 0 : -1;
 }
 
 /* Sets a fault for a library that was killed at the deadline. A lock that another process holds is reported by Go

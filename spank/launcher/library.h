@@ -19,18 +19,20 @@ const char *library_word(const char *name);
 /* Returns what follows the word "--", up to NULL. */
 char **library_command(void);
 
-/* Adds a word to those of the calls to come, or replaces the one that was added with that name. Returns 0, or -1 with a
- * fault. */
-int library_add_word(const char *name, int value, struct fault *fault);
-
-/* Replaces a word that is there by this one, NAME=VALUE, which must last. */
-void library_replace_word(char *word);
+/* Adds the word "NAME=VALUE" to those of the calls to come, in the place of the one with that name. Returns 0, or -1
+ * with a fault. */
+__attribute__((format(printf, 2, 3))) int library_set_word(struct fault *fault, const char *format, ...);
 
 /*
  * Makes the call in this process, which has Go's threads from then on: a child of it could not make another. Returns
  * the answer, or NULL with a fault.
  */
 const struct gojail_call *library_call(const char *verb, struct fault *fault);
+
+/* Makes the call, and adds the trees of the answer, with these flags as well, to others. Returns 0, or -1 with a fault.
+ */
+int library_add_trees(const char *verb, struct gojail_tree *trees, uint32_t *count, uint32_t flags,
+		      struct fault *fault);
 
 /* Returns the text that the last call answered. */
 const char *library_answer(void);

@@ -91,7 +91,6 @@ int range_map_script(const struct sandbox_spec *spec, int tree, struct fault *fa
 
 int range_add_trees(const struct sandbox_spec *spec, struct gojail_tree *trees, uint32_t *count, struct fault *fault)
 {
-	const struct gojail_call *answer;
 	struct range range;
 
 	if (make_range(spec, &range, fault) < 0)
@@ -99,14 +98,9 @@ int range_add_trees(const struct sandbox_spec *spec, struct gojail_tree *trees, 
 	for (uint32_t i = 0; i < *count; i++)
 		if ((trees[i].flags & GOJAIL_TREE_ALONE) && map_script(spec, trees[i].fd, range.data, fault) < 0)
 			return -1;
-	if (library_add_word("range", range.tasks, fault) < 0 || library_add_word("data", range.data, fault) < 0)
+	if (library_set_word(fault, "range=%d", range.tasks) < 0 ||
+	    library_set_word(fault, "data=%d", range.data) < 0 ||
+	    add_tree(trees, count, range.tasks, range.root, GOJAIL_TREE_USER, fault) < 0)
 		return -1;
-	answer = library_call("range", fault);
-	if (!answer || add_tree(trees, count, range.tasks, range.root, GOJAIL_TREE_USER, fault) < 0)
-		return -1;
-	for (uint32_t i = 0; i < answer->ntrees && i < GOJAIL_TREES_MAX; i++)
-		if (add_tree(trees, count, answer->trees[i].fd, answer->trees[i].destination, answer->trees[i].flags,
-			     fault) < 0)
-			return -1;
-	return 0;
+	return library_add_trees("range", trees, count, 0, fault);
 }

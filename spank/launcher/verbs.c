@@ -38,23 +38,16 @@ static void detach(void)
 static int open_user_trees(const struct sandbox_spec *spec, struct gojail_tree *trees, uint32_t *count,
 			   struct fault *fault)
 {
-	const struct gojail_call *answer;
-
 	if (spec_is_range(spec) && range_add_trees(spec, trees, count, fault) < 0)
 		return -1;
 	if (!spec->mounts)
 		return 0;
-	answer = library_call("mounts", fault);
-	for (uint32_t i = 0; answer && i < answer->ntrees && i < GOJAIL_TREES_MAX; i++)
-		if (add_tree(trees, count, answer->trees[i].fd, answer->trees[i].destination,
-			     answer->trees[i].flags | GOJAIL_TREE_EXACT, fault) < 0)
-			return -1;
-	return answer ? 0 : -1;
+	return library_add_trees("mounts", trees, count, GOJAIL_TREE_EXACT, fault);
 }
 
 static int attach_net(const struct record *holder, bool attached, struct fault *fault)
 {
-	if (library_add_word("holder", (int)holder->pid, fault) < 0)
+	if (library_set_word(fault, "holder=%d", (int)holder->pid) < 0)
 		return -1;
 	return library_call(attached ? "netfiles" : "net", fault) ? 0 : -1;
 }
@@ -128,12 +121,10 @@ static int build_sandbox(const struct node *node, bool lasting, int64_t until, s
  * or -1 with a fault. */
 static int serve_session(const struct node *node, int64_t until, struct fault *fault)
 {
-	static char left[32];
-
 	if (library_call_in_child("allocated", until, fault) < 0)
 		return -1;
-	snprintf(left, sizeof(left), "deadline=%d", clock_left(until));
-	library_replace_word(left);
+	if (library_set_word(fault, "deadline=%d", clock_left(until)) < 0)
+		return -1;
 	return build_sandbox(node, false, until, fault);
 }
 
