@@ -133,7 +133,7 @@ func formatSession(s *config.Session, accounts Accounts) string {
 	return strings.Join(words, " ")
 }
 
-// writeJail writes the lines of one jail.
+// writeJail writes the lines of one jail, in the order in which C reads them (parse_jail in spank/common/site.c).
 func writeJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Accounts, key, filter string) error {
 	fmt.Fprintf(b, "jail %s\nkey %s\nsource %s\n", j.Name, key, j.Root)
 	quota := int64(0)

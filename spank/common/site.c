@@ -24,9 +24,9 @@
 
 enum site_state { FRESH, STALE, FAILED };
 
-/* Reads a line "word value" of the head and moves on to the next. Returns the value, or NULL if the line has another
- * word. */
-static const char *read_head_line(const char **at, const char *word, char *value, size_t size)
+/* Reads a line "word value" and moves on to the next. Returns the value, or NULL if the line has another word, or the
+ * value does not fit. */
+static const char *read_line(const char **at, const char *word, char *value, size_t size)
 {
 	size_t length = strlen(word);
 	const char *end = strchr(*at, '\n');
@@ -60,7 +60,7 @@ static int parse_login(const char *value, const char **at, struct login_rules *r
 		return -1;
 	rules->linger_ms = (int)linger;
 	rules->text = *at;
-	while (read_head_line(at, "rule", rest, sizeof(rest)))
+	while (read_line(at, "rule", rest, sizeof(rest)))
 		;
 	return 0;
 }
@@ -71,24 +71,24 @@ static int parse_head(struct site *site, const char *identity, const char *netwo
 	const char *at = site->text;
 	long long until;
 
-	if (!read_head_line(&at, "gojail-site", value, sizeof(value)) || atoi(value) != GOJAIL_VERSION ||
-	    !read_head_line(&at, "config", value, sizeof(value)) || strcmp(value, identity) ||
-	    !read_head_line(&at, "network", value, sizeof(value)) || strcmp(value, network) ||
-	    !read_head_line(&at, "until", value, sizeof(value)))
+	if (!read_line(&at, "gojail-site", value, sizeof(value)) || atoi(value) != GOJAIL_VERSION ||
+	    !read_line(&at, "config", value, sizeof(value)) || strcmp(value, identity) ||
+	    !read_line(&at, "network", value, sizeof(value)) || strcmp(value, network) ||
+	    !read_line(&at, "until", value, sizeof(value)))
 		return -1;
 	until = strtoll(value, &end, 10);
 	if (*end || (until && until < (long long)time(NULL)) ||
-	    !read_head_line(&at, "default", site->default_jail, sizeof(site->default_jail)) ||
-	    !read_head_line(&at, "none", value, sizeof(value)))
+	    !read_line(&at, "default", site->default_jail, sizeof(site->default_jail)) ||
+	    !read_line(&at, "none", value, sizeof(value)))
 		return -1;
 	site->none_allowed = strcmp(value, "allow") == 0;
-	if (!read_head_line(&at, "deadline", value, sizeof(value)))
+	if (!read_line(&at, "deadline", value, sizeof(value)))
 		return -1;
 	site->deadline_ms = atoi(value);
-	if (site->deadline_ms <= 0 || !read_head_line(&at, "scratch", site->scratch, sizeof(site->scratch)) ||
-	    site->scratch[0] != '/' || !read_head_line(&at, "summary", value, sizeof(value)) ||
-	    !read_head_line(&at, "session", value, sizeof(value)) || parse_session(value, &site->session) < 0 ||
-	    !read_head_line(&at, "login", value, sizeof(value)) || parse_login(value, &at, &site->login) < 0)
+	if (site->deadline_ms <= 0 || !read_line(&at, "scratch", site->scratch, sizeof(site->scratch)) ||
+	    site->scratch[0] != '/' || !read_line(&at, "summary", value, sizeof(value)) ||
+	    !read_line(&at, "session", value, sizeof(value)) || parse_session(value, &site->session) < 0 ||
+	    !read_line(&at, "login", value, sizeof(value)) || parse_login(value, &at, &site->login) < 0)
 		return -1;
 	site->jails = at;
 	/* A file that was cut short lacks its last line. */
@@ -236,7 +236,7 @@ int site_find_login(const struct site *site, const struct user *user, const char
 	char value[RULE_MAX], name[GOJAIL_NAME_MAX + 1], kind[16], of[RULE_MAX];
 	const char *at = site->login.text;
 
-	while (site->login.linger_ms && read_head_line(&at, "rule", value, sizeof(value))) {
+	while (site->login.linger_ms && read_line(&at, "rule", value, sizeof(value))) {
 		unsigned id;
 
 		if (sscanf(value, "%64s %15s %255s", name, kind, of) != 3)
@@ -258,21 +258,24 @@ int site_find_login(const struct site *site, const struct user *user, const char
 	return 0;
 }
 
+/* Moves on to the first line of the next jail, and copies its name. Reports whether there is one. */
+static bool next_jail(const char **at, char *name, size_t size)
+{
+	while (**at && !read_line(at, "jail", name, size))
+		*at = strchr(*at, '\n') + 1; /* the last line is whole (parse_head) */
+	return **at;
+}
+
 /* Sets a fault with the names of all jails, for a user who mistyped one. */
 static int unknown_jail(const struct site *site, const char *name, struct fault *fault)
 {
-	char known[512] = "";
+	char known[512] = "", other[GOJAIL_NAME_MAX + 1];
+	const char *at = site->jails;
 	size_t used = 0;
 
-	for (const char *at = site->jails; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
-		const char *end = strchr(at, '\n');
-
-		if (!end || strncmp(at, "jail ", 5))
-			continue;
-		if (used + (size_t)(end - at) < sizeof(known) - 8)
-			used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%.*s", used ? ", " : "",
-						 (int)(end - at - 5), at + 5);
-	}
+	while (next_jail(&at, other, sizeof(other)))
+		if (used + strlen(other) < sizeof(known) - 8)
+			used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "", other);
 	return fault_set_request(fault, "there is no jail \"%s\" on this node; choose one of: %s", name,
 				 known[0] ? known : "(none is configured)");
 }
@@ -431,72 +434,66 @@ int site_resolve_root(const struct jail *jail, char *mode, size_t size, struct f
 	return 0;
 }
 
+/* Parses the lines of a jail up to "access", in the order in which writeJail in gojail/site/site.go writes them.
+ * Returns 0, or -1 if a line is missing or not known. */
+static int parse_jail(const char **at, struct jail *jail)
+{
+	char value[GOJAIL_PATH_MAX + 256];
+
+	if (!read_line(at, "key", jail->key, sizeof(jail->key)) || strlen(jail->key) != GOJAIL_KEY_LEN ||
+	    !read_line(at, "source", jail->source, sizeof(jail->source)) || jail->source[0] != '/' ||
+	    !read_line(at, "quota", value, sizeof(value)))
+		return -1;
+	jail->quota = strtoull(value, NULL, 10);
+	if (!read_line(at, "spool", jail->spool, sizeof(jail->spool)))
+		return -1;
+	while (read_line(at, "mount", value, sizeof(value)))
+		if (parse_mount(value, jail) < 0)
+			return -1;
+	if (!jail->nmounts || !jail->script.path[0] || !read_line(at, "net", jail->net, sizeof(jail->net)))
+		return -1;
+	jail->env = *at;
+	while (read_line(at, "env", value, sizeof(value)) || read_line(at, "prepend", value, sizeof(value)))
+		;
+	while (read_line(at, "gpu", value, sizeof(value)))
+		if (add_gpu(value, jail) < 0)
+			return -1;
+	if (!read_line(at, "isolate", value, sizeof(value)) || parse_isolate(value, jail) < 0 ||
+	    !read_line(at, "bounding", value, sizeof(value)) || sscanf(value, "%" SCNx64, &jail->bounding) != 1 ||
+	    !read_line(at, "root", jail->roots, sizeof(jail->roots)) ||
+	    !read_line(at, "seccomp", jail->seccomp, sizeof(jail->seccomp)))
+		return -1;
+	if (jail->seccomp[0] == '-')
+		jail->seccomp[0] = '\0';
+	return 0;
+}
+
+/* Reports whether the last lines of a jail allow it to the user. */
+static bool is_allowed(const char *at, const struct user *user)
+{
+	char value[16];
+	bool allowed = read_line(&at, "access", value, sizeof(value)) && strcmp(value, "all") == 0;
+
+	while (read_line(&at, "uid", value, sizeof(value)))
+		allowed = allowed || (uid_t)strtoul(value, NULL, 10) == user->uid;
+	while (read_line(&at, "gid", value, sizeof(value)))
+		allowed = allowed || has_group(user, (gid_t)strtoul(value, NULL, 10));
+	return allowed || user->uid == 0;
+}
+
 int site_find_jail(const struct site *site, const char *name, const struct user *user, struct jail *jail,
 		   struct fault *fault)
 {
-	bool here = false, allowed = user->uid == 0, isolated = false, bounded = false, filtered = false,
-	     planned = true;
-	const char *at = site->jails, *end;
+	const char *at = site->jails;
 
 	memset(jail, 0, offsetof(struct jail, gpus)); /* the rest has pages that most nodes never touch */
-	for (; (end = strchr(at, '\n')); at = end + 1) {
-		char line[GOJAIL_PATH_MAX + 256], *value;
-
-		if ((size_t)(end - at) >= sizeof(line))
-			return fault_set(fault, "the site file is damaged; ask your administrator");
-		memcpy(line, at, (size_t)(end - at));
-		line[end - at] = '\0';
-		value = strchr(line, ' ');
-		if (value)
-			*value++ = '\0';
-		if (strcmp(line, "jail") == 0 || strcmp(line, "end") == 0) {
-			if (here)
-				break;
-			here = value && strcmp(value, name) == 0;
-			continue;
-		}
-		if (!here || !value)
-			continue;
-		if (strcmp(line, "key") == 0)
-			snprintf(jail->key, sizeof(jail->key), "%.*s", GOJAIL_KEY_LEN, value);
-		else if (strcmp(line, "source") == 0)
-			snprintf(jail->source, sizeof(jail->source), "%s", value);
-		else if (strcmp(line, "quota") == 0)
-			jail->quota = strtoull(value, NULL, 10);
-		else if (strcmp(line, "spool") == 0)
-			snprintf(jail->spool, sizeof(jail->spool), "%s", value);
-		else if (strcmp(line, "mount") == 0)
-			planned = planned && parse_mount(value, jail) == 0;
-		else if (strcmp(line, "net") == 0)
-			snprintf(jail->net, sizeof(jail->net), "%.*s", GOJAIL_NAME_MAX, value);
-		else if (strcmp(line, "isolate") == 0)
-			isolated = parse_isolate(value, jail) == 0;
-		else if (strcmp(line, "bounding") == 0)
-			bounded = sscanf(value, "%" SCNx64, &jail->bounding) == 1;
-		else if ((strcmp(line, "env") == 0 || strcmp(line, "prepend") == 0) && !jail->env)
-			jail->env = at;
-		else if (strcmp(line, "gpu") == 0)
-			planned = planned && add_gpu(value, jail) == 0;
-		else if (strcmp(line, "root") == 0)
-			snprintf(jail->roots, sizeof(jail->roots), "%s", value);
-		else if (strcmp(line, "seccomp") == 0)
-			filtered = snprintf(jail->seccomp, sizeof(jail->seccomp), "%s", value[0] == '-' ? "" : value) <
-				   (int)sizeof(jail->seccomp);
-		else if (strcmp(line, "access") == 0)
-			allowed = allowed || strcmp(value, "all") == 0;
-		else if (strcmp(line, "uid") == 0)
-			allowed = allowed || (uid_t)strtoul(value, NULL, 10) == user->uid;
-		else if (strcmp(line, "gid") == 0)
-			allowed = allowed || has_group(user, (gid_t)strtoul(value, NULL, 10));
-	}
-	if (!here)
-		return unknown_jail(site, name, fault);
-	snprintf(jail->name, sizeof(jail->name), "%s", name);
-	if (strlen(jail->key) != GOJAIL_KEY_LEN || jail->source[0] != '/' || !jail->spool[0] || !planned ||
-	    !jail->nmounts || !jail->script.path[0] || !jail->net[0] || !isolated || !bounded || !filtered ||
-	    !jail->roots[0])
+	do
+		if (!next_jail(&at, jail->name, sizeof(jail->name)))
+			return unknown_jail(site, name, fault);
+	while (strcmp(jail->name, name));
+	if (parse_jail(&at, jail) < 0)
 		return fault_set(fault, "the site file is damaged; ask your administrator");
-	if (!allowed)
+	if (!is_allowed(at, user))
 		return fault_set_request(fault,
 					 "you (uid %u) may not use jail \"%s\"; ask your administrator "
 					 "to add you or one of your groups to it",

@@ -5,6 +5,7 @@ package shim
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -26,6 +27,16 @@ func TestSiteLinesAreReadInFull(t *testing.T) {
 	require.NoError(t, err)
 	const run = "mount over tmpfs nosuid,nodev mode=755,size=64m,nr_inodes=16k /run\n"
 	require.Contains(t, string(text), run)
+	isolate := regexp.MustCompile(`(?m)^isolate .*\n`).FindString(string(text)) // behind the lines "gpu"
+	require.NotEmpty(t, isolate)
+	put := func(lines string) {
+		t.Helper()
+		replaced := run
+		if strings.HasPrefix(lines, "gpu ") {
+			replaced, lines = isolate, lines+isolate
+		}
+		require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), replaced, lines, 1)), 0o600))
+	}
 	for name, lines := range map[string]string{
 		"an unknown way":              "mount sideways tmpfs nosuid,nodev - /run\n",
 		"two ways":                    "mount over,in tmpfs nosuid,nodev - /run\n",
@@ -46,13 +57,14 @@ func TestSiteLinesAreReadInFull(t *testing.T) {
 		"a directory made over":       "mount over,mkdir tmpfs nosuid,nodev - /run\n",
 		"a script elsewhere":          run + "mount script tmpfs nosuid,nodev - /elsewhere\n",
 		"too many":                    run + strings.Repeat("mount in tmpfs nosuid - /dev/x\n", 17),
-		"too many nodes of GPUs":      run + strings.Repeat("gpu 0 /dev/null\n", contract.GPUNodesMax+1),
-		"a GPU without a number":      run + "gpu /dev/null\n",
-		"a GPU without a node":        run + "gpu 0\n",
-		"a long path of a GPU":        run + "gpu 0 /dev/" + strings.Repeat("n", contract.GPUPathMax-5) + "\n",
+		"too many nodes of GPUs":      strings.Repeat("gpu 0 /dev/null\n", contract.GPUNodesMax+1),
+		"a GPU without a number":      "gpu /dev/null\n",
+		"a GPU without a node":        "gpu 0\n",
+		"lines in another order":      "gpu 0 /dev/null\nenv A=B\n",
+		"a long path of a GPU":        "gpu 0 /dev/" + strings.Repeat("n", contract.GPUPathMax-5) + "\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), run, lines, 1)), 0o600))
+			put(lines)
 			out := h.runCalls(t, stepCalls, "HOST_STEP=0")
 			assert.Contains(t, out, "the site file is damaged; ask your administrator")
 			assert.NotContains(t, out, "marker")
@@ -63,7 +75,7 @@ func TestSiteLinesAreReadInFull(t *testing.T) {
 	// The last GPU that there is room for.
 	last := "/dev/" + strings.Repeat("n", contract.GPUPathMax-6)
 	lines := strings.Repeat("gpu 0 /dev/null\n", contract.GPUNodesMax-1) + "gpu 55 " + last + "\n"
-	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), run, run+lines, 1)), 0o600))
+	put(lines)
 	assert.Contains(t, h.runCalls(t, stepCalls, "HOST_STEP=0", "SLURM_STEP_GPUS=0"), "marker jail")
 	assert.Contains(t, h.runCalls(t, stepCalls, "HOST_STEP=0", "SLURM_STEP_GPUS=55"), "error: gojail: device "+last+" of the job does not exist")
 }
