@@ -181,7 +181,7 @@ func TestRunWithAClosedHome(t *testing.T) {
 	require.NoError(t, os.Chmod(filepath.Join(s.root, u.HomeDir), 0o700))
 	out, err := s.commandOf(t, 8, "run", "tiny", "--", "sh", "-c", "pwd; echo $HOME").CombinedOutput()
 	require.NoError(t, err, string(out))
-	assert.Equal(t, "gojail: the home directory /var/mail of the jail cannot be entered as user mail: Permission denied; starting in /\n/\n/\n", string(out))
+	assert.Equal(t, "gojail: the home directory /var/mail cannot be entered as user mail: Permission denied; starting in /\n/\n/\n", string(out))
 	require.NoError(t, os.Chmod(filepath.Join(s.root, u.HomeDir), 0o755))
 	out, err = s.commandOf(t, 8, "run", "tiny", "--", "sh", "-c", "pwd; echo $HOME").CombinedOutput()
 	require.NoError(t, err, string(out))

@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,15 +30,25 @@ int enter_sandbox(const struct sandbox *sandbox, struct fault *fault)
 	return 0;
 }
 
-int enter_as_root(const struct sandbox *sandbox, struct fault *fault)
+int confine_inside(const struct sandbox *sandbox, const struct confine *confine, int *domain, struct fault *fault)
 {
-	if (sandbox->user < 0)
+	if (*domain >= 0 && domain_enter(domain, fault) < 0)
+		return -1;
+	return (sandbox->user < 0 ? confine_apply : confine_begin)(confine, fault);
+}
+
+int enter_home(const char *home, const char *user, struct fault *fault)
+{
+	int reason;
+
+	if (chdir(home) == 0)
 		return 0;
-	/* With range, root is another id than the user's; the user has all capabilities there as the owner of the
-	 * namespace. */
-	if (setns(sandbox->user, CLONE_NEWUSER) == 0 && setresgid(0, 0, 0) == 0 && setresuid(0, 0, 0) == 0)
-		return 0;
-	return fault_set(fault, "cannot become root in the job's user namespace: %s", strerror(errno));
+	reason = errno;
+	if (strcmp(home, "/") == 0 || chdir("/") < 0 || setenv("HOME", "/", 1) < 0)
+		return fault_set(fault, "cannot change directory to %s as user %s: %s", home, user, strerror(reason));
+	dprintf(STDERR_FILENO, "gojail: the home directory %s cannot be entered as user %s: %s; starting in /\n", home,
+		user, strerror(reason));
+	return 0;
 }
 
 const char *find_executable(const char *const *paths)
@@ -127,12 +138,22 @@ static void reopen_files(int root)
 			reopen_file(root, fd, &st);
 }
 
+/* Becomes root in the user namespace of the sandbox. Returns 0, or -1 with a fault. */
+static int become_root(const struct sandbox *sandbox, struct fault *fault)
+{
+	/* With range, root is another id than the user's; the user has all capabilities there as the owner of the
+	 * namespace. */
+	if (setns(sandbox->user, CLONE_NEWUSER) == 0 && setresgid(0, 0, 0) == 0 && setresuid(0, 0, 0) == 0)
+		return 0;
+	return fault_set(fault, "cannot become root in the job's user namespace: %s", strerror(errno));
+}
+
 int enter_as_root_with_files(const struct sandbox *sandbox, const struct confine *confine, struct fault *fault)
 {
 	if (sandbox->user < 0)
 		return 0;
 	permit_reopening(sandbox->root);
-	if (enter_as_root(sandbox, fault) < 0)
+	if (become_root(sandbox, fault) < 0)
 		return -1;
 	reopen_files(sandbox->root);
 	return confine_finish(confine, fault);

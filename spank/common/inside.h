@@ -14,9 +14,15 @@
 /* Moves the calling task into the sandbox, before it becomes the user. Returns 0, or -1 with a fault. */
 int enter_sandbox(const struct sandbox *sandbox, struct fault *fault);
 
-/* Makes the calling task, which is the user already, root in the sandbox, if that has a user namespace. Returns 0, or
+/* Gives up there what the jail's tasks give up, except for the uid; domain is one of domain_open, or -1. Returns 0, or
  * -1 with a fault. */
-int enter_as_root(const struct sandbox *sandbox, struct fault *fault);
+int confine_inside(const struct sandbox *sandbox, const struct confine *confine, int *domain, struct fault *fault);
+
+/*
+ * Changes to the home directory of that user, whom the calling process is, or to / if the user may not enter it, as
+ * login(1) does: storage may make root another user (root_squash, exports(5)). Returns 0, or -1 with a fault.
+ */
+int enter_home(const char *home, const char *user, struct fault *fault);
 
 /* Returns the first path of a list that ends with NULL at which there is a program to execute, or NULL. */
 const char *find_executable(const char *const *paths);
@@ -31,10 +37,10 @@ bool is_in_pid_namespace(const struct sandbox *sandbox);
 int execution_await(int report, pid_t child, int64_t until, const char *late, struct fault *fault);
 
 /*
- * The same for a process whose stdin, stdout and stderr the user has opened, after confine_begin: gives up the rest of
- * what a task gives up, and lets root there open these files again by name, such as /dev/stdout. With
- * --jail-root=range the user, who owns them, is nobody there. A file that cannot be opened again can still be used by
- * its descriptor.
+ * Makes the calling process, which is the user already, root in the sandbox, if that has a user namespace: after
+ * confine_begin, gives up the rest of what a task gives up, and lets root there open stdin, stdout and stderr again by
+ * name, such as /dev/stdout. With --jail-root=range the user, who owns these files, is nobody there. A file that cannot
+ * be opened again can still be used by its descriptor. Returns 0, or -1 with a fault.
  */
 int enter_as_root_with_files(const struct sandbox *sandbox, const struct confine *confine, struct fault *fault);
 

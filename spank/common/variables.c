@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/variables.h"
 
+#include "common/fd.h"
 #include "gojail.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -85,6 +88,38 @@ int jail_environment_add(const struct environment *environment, const struct jai
 				  name);
 	}
 	return fault->text[0] ? -1 : 0;
+}
+
+int net_environment_read(const struct node *node, const char *job, bool missing_ok, char *lines, size_t size,
+			 struct fault *fault)
+{
+	char path[GOJAIL_PATH_MAX + 64];
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/" GOJAIL_NET_ENV, node->state, job);
+	length = read_file(AT_FDCWD, path, lines, size);
+	if (length < 0 && missing_ok && errno == ENOENT)
+		return 0;
+	if (length == (ssize_t)size - 1)
+		errno = E2BIG;
+	else if (length >= 0)
+		return 0;
+	return fault_set(fault, "cannot read %s: %s", path, strerror(errno));
+}
+
+int net_environment_add(const struct environment *environment, char *lines, struct fault *fault)
+{
+	char *rest = NULL;
+
+	for (char *line = strtok_r(lines, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		char *value = strchr(line, '=');
+
+		if (value)
+			*value++ = '\0';
+		if (value && environment->set(environment->owner, line, value) < 0)
+			return fault_set(fault, "cannot set %s in the environment for the job's network", line);
+	}
+	return 0;
 }
 
 int login_environment_set(const struct environment *environment, const struct login *login, bool missing_only)

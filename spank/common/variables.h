@@ -29,6 +29,16 @@ extern const struct environment own_environment;
  * none. Returns 0, or -1 with a fault. */
 int jail_environment_add(const struct environment *environment, const struct jail *jail, struct fault *fault);
 
+#define NET_LINES_MAX 65536
+
+/* Reads the lines NAME=VALUE that netsetup has written for the tasks of the job; missing_ok: "" if there are none.
+ * Returns 0, or -1 with a fault. */
+int net_environment_read(const struct node *node, const char *job, bool missing_ok, char *lines, size_t size,
+			 struct fault *fault);
+
+/* Adds such lines, which it changes. Returns 0, or -1 with a fault. */
+int net_environment_add(const struct environment *environment, char *lines, struct fault *fault);
+
 /* The account of a login, from which PATH, HOME, USER, LOGNAME and SHELL follow. */
 struct login {
 	uid_t uid; /* of the login's processes, in their user namespace; root has the directories sbin in PATH */

@@ -19,7 +19,6 @@
 #include <grp.h>
 #include <limits.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,26 +126,6 @@ static void execute_program(const char *name, char **command)
 		errno = 0;
 }
 
-/*
- * Changes to the user's home directory or, where the user may not enter it, to /, as login(1) does: storage may make
- * root another user (root_squash, exports(5)). Returns 0, or -1 with a fault.
- */
-static int change_directory(const char *home, const char *command, struct fault *fault)
-{
-	int reason;
-
-	if (chdir(home) == 0)
-		return 0;
-	reason = errno;
-	if (strcmp(home, "/") == 0 || chdir("/") < 0 || setenv("HOME", "/", 1) < 0)
-		return fault_set(fault, "%s: cannot be run in the jail: its directory %s cannot be entered: %s",
-				 command, home, strerror(reason));
-	dprintf(STDERR_FILENO,
-		"gojail: the home directory %s of the jail cannot be entered as user %s: %s; starting in /\n", home,
-		library_word("user"), strerror(reason));
-	return 0;
-}
-
 /* Becomes the user for good and, in a sandbox with a user namespace, root there. Returns 0, or -1 with a fault. */
 static int become_user(const struct user *user, struct sandbox *sandbox, const struct confine *confine,
 		       struct fault *fault)
@@ -155,7 +134,7 @@ static int become_user(const struct user *user, struct sandbox *sandbox, const s
 	if (setgroups((size_t)user->ngroups, user->groups) < 0 || setgid(user->gid) < 0 || setuid(user->uid) < 0 ||
 	    (user->uid && capabilities_keep(0) < 0))
 		return fault_set(fault, "cannot become user %u: %s", (unsigned)user->uid, strerror(errno));
-	if (sandbox->user >= 0 && (enter_as_root(sandbox, fault) < 0 || confine_finish(confine, fault) < 0))
+	if (enter_as_root_with_files(sandbox, confine, fault) < 0)
 		return -1;
 	sandbox_close(sandbox);
 	return 0;
@@ -175,7 +154,7 @@ static void become_command(const struct user *user, struct sandbox *sandbox, con
 	if (setsid() < 0 || (*tty && ioctl(atoi(tty), TIOCSCTTY, 0) < 0))
 		fault_set(fault, "cannot give the command its terminal: %s", strerror(errno));
 	else if (become_user(user, sandbox, confine, fault) == 0)
-		change_directory(home, name, fault);
+		enter_home(home, library_word("user"), fault);
 	if (fault->text[0])
 		return;
 	execute_program(name, command);
@@ -227,10 +206,9 @@ static int enter_confined(struct sandbox *sandbox, const struct user *user, cons
 	if (enter_namespaces(sandbox, fault) < 0 ||
 	    (*sockets && hide_sockets(proc, job_is_run(library_word("job")), fault) < 0) ||
 	    (strcmp(sockets, "none") == 0 && refuse_sockets(fault) < 0) ||
-	    set_environment(sandbox->user < 0 ? user->uid : 0, jail, fault) < 0 ||
-	    (jail->scope && domain_enter(domain, fault) < 0))
+	    set_environment(sandbox->user < 0 ? user->uid : 0, jail, fault) < 0)
 		return -1;
-	return (sandbox->user < 0 ? confine_apply : confine_begin)(confine, fault);
+	return confine_inside(sandbox, confine, domain, fault);
 }
 
 int command_run(char **command, const struct node *node, const struct user *user, int64_t until, struct fault *fault)

@@ -9,7 +9,6 @@
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int get_of_step(void *sp, const char *name, char *value, size_t size)
@@ -92,25 +91,9 @@ void environment_add_jail(spank_t sp, const struct jail *jail, struct fault *fau
 
 void environment_add_net(spank_t sp, const struct node *node, const char *job, struct fault *fault)
 {
-	char path[GOJAIL_PATH_MAX + 64], *line = NULL, *value;
-	size_t size = 0;
-	FILE *file;
+	const struct environment of_step = {.owner = sp, .get = get_of_step, .set = set_of_step};
+	static char lines[NET_LINES_MAX];
 
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/" GOJAIL_NET_ENV, node->state, job);
-	file = fopen(path, "re");
-	if (!file) {
-		fault_set(fault, "cannot read %s: %s", path, strerror(errno));
-		return;
-	}
-	while (getline(&line, &size, file) > 0) {
-		line[strcspn(line, "\n")] = '\0';
-		value = strchr(line, '=');
-		if (!value)
-			continue;
-		*value++ = '\0';
-		if (spank_setenv(sp, line, value, 1) != ESPANK_SUCCESS)
-			fault_set(fault, "cannot set %s in the tasks' environment: Slurm refuses it", line);
-	}
-	free(line);
-	fclose(file);
+	if (net_environment_read(node, job, false, lines, sizeof(lines), fault) == 0)
+		net_environment_add(&of_step, lines, fault);
 }

@@ -39,7 +39,7 @@
 #include "common/path.h"
 #include "common/record.h"
 #include "common/storage.h"
-#include "common/syscalls.h"
+#include "common/variables.h"
 #include "session/account.h"
 #include "session/agent.h"
 #include "session/caller.h"
@@ -84,23 +84,9 @@ struct session {
 	struct confine confine;
 	struct sandbox sandbox;
 	int lock; /* of login_open; -1: the sandbox is a job's */
-	char net_variables[65536];
+	char net_variables[NET_LINES_MAX];
 	struct fault notice; /* for the user, who gets it from the child, when that is the user's */
 };
-
-/* Reads the variables that the job's network adds to the environment of its tasks. Returns 0, or -1 with a fault. */
-static int read_net_variables(struct session *session, struct fault *fault)
-{
-	char path[GOJAIL_PATH_MAX + 64];
-	ssize_t got;
-
-	snprintf(path, sizeof(path), "%s/" GOJAIL_JOBS "/%s/" GOJAIL_NET_ENV, session->node.state, session->choice.job);
-	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0 && errno == ENOENT)
-		return 0;
-	got = fd < 0 ? -1 : read(fd, session->net_variables, sizeof(session->net_variables) - 1);
-	return got >= 0 ? 0 : fault_set(fault, "cannot read %s: %s", path, strerror(errno));
-}
 
 /* Reports whether the job has a network namespace of its own. Called before it is entered. */
 static bool has_own_network(const struct sandbox *sandbox)
@@ -128,9 +114,7 @@ static void run_in_sandbox(struct session *session, char **argv, const struct te
 		fault_set(fault, "%s has just ended", session->choice.title);
 		return;
 	}
-	if ((session->jail.scope && domain_enter(domain, fault) < 0) ||
-	    (sandbox->user < 0 ? confine_apply : confine_begin)(&session->confine, fault) < 0 ||
-	    caller_become(&session->caller, fault) < 0)
+	if (confine_inside(sandbox, &session->confine, domain, fault) < 0 || caller_become(&session->caller, fault) < 0)
 		return;
 	if (session->notice.text[0])
 		dprintf(STDERR_FILENO, "gojail: %s\n", session->notice.text);
@@ -173,7 +157,8 @@ static int open_job_sandbox(struct session *session, struct fault *fault)
 	    site_find_jail(&session->site, session->choice.jail, &root, &session->jail, fault) < 0 ||
 	    jobs_open(&session->sandbox, &session->choice, &session->node, session->caller.uid, fault) < 0)
 		return -1;
-	return read_net_variables(session, fault);
+	return net_environment_read(&session->node, session->choice.job, true, session->net_variables,
+				    sizeof(session->net_variables), fault);
 }
 
 /* Opens, or builds, the sandbox of the user's sessions on this login node. Returns 0, or -1 with a fault. */

@@ -11,23 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Adds lines NAME=VALUE to the environment. Returns 0 or -1. */
-static int add_lines(char *lines)
-{
-	char *rest = NULL;
-
-	for (char *line = lines ? strtok_r(lines, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
-		char *value = strchr(line, '=');
-
-		if (!value)
-			continue;
-		*value = '\0';
-		if (setenv(line, value + 1, 1) < 0)
-			return -1;
-	}
-	return 0;
-}
-
 bool shell_is_xauth(char *const *argv)
 {
 	return argv[0] && argv[1] && strcmp(argv[1], "-q") == 0 && argv[2] && strcmp(argv[2], "-") == 0 && !argv[3];
@@ -80,9 +63,10 @@ static int set_environment(const struct program *program, const struct account *
 	for (char *const *at = caller->variables; *at; at++)
 		if (strncmp(*at, "SSH_ORIGINAL_COMMAND=", 21) && putenv(*at))
 			return fault_set(fault, "cannot set the session's environment: %s", strerror(errno));
-	if (login_environment_set(&own_environment, &login, false) < 0 || (program->job && set_job(program) < 0) ||
-	    add_lines(program->variables) < 0)
+	if (login_environment_set(&own_environment, &login, false) < 0 || (program->job && set_job(program) < 0))
 		return fault_set(fault, "cannot set the session's environment: %s", strerror(errno));
+	if (program->variables && net_environment_add(&own_environment, program->variables, fault) < 0)
+		return -1;
 	return program->jail ? jail_environment_add(&own_environment, program->jail, fault) : 0;
 }
 
@@ -158,12 +142,7 @@ void shell_execute(const struct program *program, const struct account *account,
 		execute_xauth(program);
 	if (program->own_network)
 		drop_display();
-	if (chdir(account->home) < 0) {
-		dprintf(STDERR_FILENO, "gojail: the home directory %s cannot be entered: %s; starting in /\n",
-			account->home, strerror(errno));
-		if (chdir("/") < 0 || setenv("HOME", "/", 1) < 0)
-			fault_set(fault, "cannot change directory to /: %s", strerror(errno));
-	}
+	enter_home(account->home, account->name, fault);
 	snprintf(name + 1, sizeof(name) - 1, "%s", strrchr(shell, '/') + 1);
 	if (has_arguments) {
 		argv = program->argv;

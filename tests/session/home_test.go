@@ -23,7 +23,7 @@ func TestSessionWithHomeThatIsALink(t *testing.T) {
 	t.Cleanup(func() {
 		require.Zero(t, s.Root("sh", "-euc", "cd "+root+"; rm -rf home/alice data/alice; mv home/alice.real home/alice").Code)
 	})
-	const missing = "gojail: the home directory /home/alice cannot be entered: No such file or directory; starting in /\n"
+	const missing = "gojail: the home directory /home/alice cannot be entered as user alice: No such file or directory; starting in /\n"
 	for _, row := range []struct{ link, cwd, file, said string }{
 		{"alice.real", "/home/alice.real", root + "/home/alice.real/s.gojail", ""},
 		{"/data/alice", "/data/alice", root + "/data/alice/s.gojail", ""},
@@ -54,7 +54,7 @@ func TestSessionWithHomeThatIsExchanged(t *testing.T) {
 	t.Cleanup(func() {
 		require.Zero(t, s.Root("sh", "-euc", "cd "+root+"; rm -rf home/alice home/moved data/alice; mv home/alice.real home/alice").Code)
 	})
-	const missing = "gojail: the home directory /home/alice cannot be entered: No such file or directory; starting in /\n"
+	const missing = "gojail: the home directory /home/alice cannot be entered as user alice: No such file or directory; starting in /\n"
 	for _, row := range []struct{ name, before, exchange, old, next, said string }{
 		{"link", "ln -s alice.real home/alice", "ln -s /data/alice home/new; mv -T home/new home/alice", "/home/alice.real", "/data/alice", ""},
 		{"link that is gone", "ln -s alice.real home/alice", "rm home/alice", "/home/alice.real", "/", missing},
