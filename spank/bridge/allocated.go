@@ -7,16 +7,11 @@ import (
 
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/sandbox"
-	"github.com/gojail/gojail/gojail/state"
 )
 
 // checkAllocated requires that Slurm says of the job that it is the user's and has this node.
 func (r *request) checkAllocated() ([]mount.Tree, error) {
-	s, err := state.OpenState(r.words["state"])
-	if err != nil {
-		return nil, err
-	}
-	c, err := r.loadConfig()
+	s, c, err := r.openNode()
 	if err != nil {
 		return nil, err
 	}

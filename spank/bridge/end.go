@@ -38,11 +38,7 @@ func (r *request) endJob() ([]mount.Tree, error) {
 
 // endEarlier ends what an earlier job of the same number left.
 func (r *request) endEarlier() ([]mount.Tree, error) {
-	s, err := state.OpenState(r.words["state"])
-	if err != nil {
-		return nil, err
-	}
-	c, err := r.loadConfig()
+	s, c, err := r.openNode()
 	if err != nil {
 		return nil, err
 	}

@@ -19,11 +19,7 @@ import (
 )
 
 func (r *request) openMounts() ([]mount.Tree, error) {
-	c, err := r.loadConfig()
-	if err != nil {
-		return nil, err
-	}
-	j, err := c.Jail(r.words["jail"])
+	c, j, err := r.loadJail()
 	if err != nil {
 		return nil, err
 	}

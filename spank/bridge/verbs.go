@@ -95,6 +95,16 @@ func (r *request) loadConfig() (*config.Config, error) {
 	return node.Load(r.words["config"], r.words["node"])
 }
 
+// openNode opens the state directory and loads the configuration.
+func (r *request) openNode() (*state.State, *config.Config, error) {
+	s, err := state.OpenState(r.words["state"])
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := r.loadConfig()
+	return s, c, err
+}
+
 // readDeadline returns how long the launcher's caller waits.
 func (r *request) readDeadline() time.Duration {
 	ms, err := strconv.Atoi(r.words["deadline"])
@@ -105,11 +115,7 @@ func (r *request) readDeadline() time.Duration {
 }
 
 func (r *request) writeSite() ([]mount.Tree, error) {
-	state, err := state.OpenState(r.words["state"])
-	if err != nil {
-		return nil, err
-	}
-	c, err := r.loadConfig()
+	state, c, err := r.openNode()
 	if err != nil {
 		return nil, err
 	}
@@ -226,11 +232,7 @@ func (r *request) lastMoment() time.Time { return r.deadline.Add(-leave) }
 
 func (r *request) sweepNode() ([]mount.Tree, error) {
 	until := r.lastMoment()
-	c, err := r.loadConfig()
-	if err != nil {
-		return nil, err
-	}
-	state, err := state.OpenState(r.words["state"])
+	state, c, err := r.openNode()
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@
 #include "common/fd.h"
 #include "common/sandbox.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -7,7 +7,6 @@
 #include "common/syscalls.h"
 #include "common/visit.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>

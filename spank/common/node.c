@@ -2,6 +2,7 @@
 #include "common/node.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,19 @@ static void find_name(struct node *node)
 		close(fd);
 	if (!node->name[0] && gethostname(node->name, sizeof(node->name) - 1) == 0)
 		node->name[strcspn(node->name, ".")] = '\0';
+}
+
+int node_find_program(char *path, size_t size)
+{
+	ssize_t length = readlink("/proc/self/exe", path, size);
+
+	if (length < 0 || (size_t)length >= size) {
+		errno = length < 0 ? errno : ENAMETOOLONG;
+		return -1;
+	}
+	path[length] = '\0';
+	errno = ENOENT;
+	return strchr(path, '/') ? 0 : -1;
 }
 
 int node_find(struct node *node, int argc, char **argv, struct fault *fault)

@@ -5,6 +5,8 @@
 
 #include "common/fault.h"
 
+#include <stddef.h>
+
 /* Reported by a task in which gojail's own descriptors are closed. */
 #define NODE_CLOSED                                                                                                    \
 	"an earlier plugin of plugstack.conf has closed descriptors of gojail's; ask your administrator to write its " \
@@ -19,6 +21,9 @@ struct node {
 	char state[GOJAIL_PATH_MAX];
 	char name[GOJAIL_NAME_MAX + 1]; /* as slurmd calls it; may be empty */
 };
+
+/* Stores the path of the program that this process executes, with a slash in it. Returns 0, or -1 with errno. */
+int node_find_program(char *path, size_t size);
 
 /*
  * Reads the arguments of plugstack.conf: required /PATH/spank_gojail.so [config=FILE] [state=DIR], where %n stands for

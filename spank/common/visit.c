@@ -10,7 +10,6 @@
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define STACK_SIZE (64 * 1024) /* the work holds a few paths */
 

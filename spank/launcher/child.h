@@ -4,8 +4,6 @@
 #ifndef GOJAIL_CHILD_H
 #define GOJAIL_CHILD_H
 
-#include <sys/types.h>
-
 struct child {
 	int pidfd; /* -1: the child has ended */
 };

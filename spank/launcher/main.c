@@ -22,21 +22,6 @@
 
 static void write_reply(const char *format, const char *text) { dprintf(GOJAIL_REPLY_FD, format, text); }
 
-/* Finds the directory of the launcher, which is that of the library. Returns 0, or -1 with errno. */
-static int find_libdir(struct node *node)
-{
-	ssize_t length = readlink("/proc/self/exe", node->libdir, sizeof(node->libdir) - 1);
-	char *slash;
-
-	if (length <= 0)
-		return -1;
-	node->libdir[length] = '\0';
-	slash = strrchr(node->libdir, '/');
-	if (slash)
-		*slash = '\0';
-	return 0;
-}
-
 /* Prepares the verb enter: no descriptor that a program of the jail could get, no file of the node's that it could
  * write. */
 static int prepare_enter(char **argv, const struct node *node, struct fault *fault)
@@ -52,8 +37,9 @@ static int prepare_process(char **argv, struct node *node, struct fault *fault)
 {
 	bool enter = verb_is_enter(argv[1]);
 
-	if (find_libdir(node) < 0)
+	if (node_find_program(node->libdir, sizeof(node->libdir)) < 0)
 		return fault_set(fault, "cannot determine the path of gojail-launcher: %s", strerror(errno));
+	*strrchr(node->libdir, '/') = '\0'; /* the library is in the same directory */
 	/* The command of enter is its starter's own, and has that one's limits, cgroup and priority. */
 	if ((enter ? prepare_enter(argv, node, fault) : inherited_reset(fault)) < 0)
 		return -1;

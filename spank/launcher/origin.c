@@ -2,7 +2,6 @@
 #include "launcher/origin.h"
 
 #include "common/clock.h"
-#include "common/fd.h"
 #include "launcher/child.h"
 #include "launcher/mountinfo.h"
 

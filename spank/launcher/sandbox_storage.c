@@ -18,7 +18,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 /* Opens the file whose time tells when the storage of the sandbox answered last. Returns -1 if there is none. */
 static int open_note(int job, const char *sandbox)

@@ -12,7 +12,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Hashes of mounts, in ascending order, of a table with that many mounts. */
 struct mounts {

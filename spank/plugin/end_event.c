@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 void read_words(int dir, const char *name, char *text, size_t size)
 {

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Reports whether a path of the step's environment is in /tmp, as for who went there. */
 static bool is_in_tmp(const char *path) { return strncmp(path, "/tmp", 4) == 0 && (path[4] == '/' || path[4] == '\0'); }

@@ -18,6 +18,7 @@
  * The number in the program's name increases when a node with an older gojail would not do what a job asks for:
  * slurm.conf names the newest number that all nodes should have.
  */
+#include "common/node.h"
 #include "gojail.h"
 #include "prolog/prolog.h"
 
@@ -44,17 +45,13 @@ __attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
 /* Stores the path of the plugin beside this program. Returns 0, or -1. */
 static int find_plugin(char *path, size_t size)
 {
-	ssize_t got = readlink("/proc/self/exe", path, size);
-	char *slash;
+	char *name;
 
-	if (got <= 0 || (size_t)got >= size)
+	if (node_find_program(path, size) < 0)
 		return -1;
-	path[got] = '\0';
-	slash = strrchr(path, '/');
-	if (!slash || (size_t)(slash + 1 - path) + sizeof(GOJAIL_PLUGIN) > size)
-		return -1;
-	strcpy(slash + 1, GOJAIL_PLUGIN);
-	return 0;
+	name = strrchr(path, '/') + 1;
+	return snprintf(name, size - (size_t)(name - path), GOJAIL_PLUGIN) < (int)(size - (size_t)(name - path)) ? 0 :
+														   -1;
 }
 
 int main(void)

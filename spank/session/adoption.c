@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define SLUID_LENGTH 14 /* 's' and 13 digits of Crockford's base 32 */
 

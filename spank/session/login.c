@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* A sandbox may be ended between its start and the session's lock, if linger is short. */
 #define ATTEMPTS 5

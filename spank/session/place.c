@@ -81,11 +81,8 @@ static bool only_root_can_replace(const char *path)
 /* Finds the directory of this program by /proc/self/exe: the caller chose argv[0]. Returns 0, or -1 with a fault. */
 static int find_libdir(struct node *node, struct fault *fault)
 {
-	ssize_t length = readlink("/proc/self/exe", node->libdir, sizeof(node->libdir) - 1);
-
-	if (length <= 0 || length == (ssize_t)sizeof(node->libdir) - 1)
+	if (node_find_program(node->libdir, sizeof(node->libdir)) < 0)
 		return fault_set(fault, "cannot determine the path of " GOJAIL_SESSION ": %s", strerror(errno));
-	node->libdir[length] = '\0';
 	if (!only_root_can_replace(node->libdir))
 		return fault_set(fault,
 				 "%s, or a directory above it, can be changed by others than root; ask your "
