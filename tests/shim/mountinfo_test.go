@@ -37,7 +37,7 @@ func TestMountTable(t *testing.T) {
 		"no optional field": {text: "1 0 0:2 / / rw - rootfs rootfs rw\n", want: "1 0 0:2 /|/|rootfs|rootfs|rw\n"},
 		"some of them":      {text: "1 0 0:2 / / rw shared:3 master:4 propagate_from:5 - tmpfs x rw\n", want: "1 0 0:2 /|/|tmpfs|x|rw\n"},
 		"escapes":           {text: `1 0 0:2 /a\040b /c\134\011d\012 rw - tmpfs e\040f rw` + "\n", want: "1 0 0:2 /a b|/c\\\td\n|tmpfs|e f|rw\n"},
-		"a source of none":  {text: "1 0 0:2 / / rw - tmpfs  rw\n", want: "1 0 0:2 /|/|tmpfs|rw|\n"},
+		"a source of none":  {text: "1 0 0:2 / / rw - tmpfs  rw\n", want: "1 0 0:2 /|/|tmpfs||rw\n"},
 		"a namespace":       {text: "1 0 0:4 net:[4026531840] /run/ns rw - nsfs nsfs rw\n", want: "1 0 0:4 net:[4026531840]|/run/ns|nsfs|nsfs|rw\n"},
 		"long":              {text: strings.Repeat(root, 3000), paths: []string{"/x"}, want: "\n"},
 		"a piece of a line": {text: root + "1 / / rw - ext4 /dev/sda1 rw\n", want: bad},
