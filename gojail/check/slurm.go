@@ -61,6 +61,7 @@ func (c *checker) checkSlurm() {
 	c.checkHealthProgram(conf)
 	c.checkSessions(conf)
 	c.checkWhichSlurm(conf, slurmds)
+	c.checkStart(conf, len(slurmds) > 0)
 	c.checkSlurmd(slurmds)
 	c.checkCommands()
 	c.checkLatency(conf, slurmds)

@@ -18,7 +18,7 @@ import (
 // checkSlurmd reports that no slurmd runs, and one in which no step gets a jail. It is a warning if none runs: a site
 // may start slurmd only after this check.
 func (c *checker) checkSlurmd(slurmds []int) {
-	if len(slurmds) == 0 && !c.watch && !c.config.Login.Here {
+	if len(slurmds) == 0 && !c.watch && !c.config.Login.Here && !c.faults["slurmd"] {
 		c.warn("slurmd", "run: systemctl start slurmd",
 			"no slurmd runs on this node: no job starts here until one does")
 	}

@@ -323,7 +323,7 @@ WARN  network: DIR/network.toml: line 11: without [control], a job with a networ
 
 func TestCheckOfAWrongNetwork(t *testing.T) {
 	s := newNetSite(t, strings.Replace(networkText, "10.1.0.0/24", "10.1.0.1/24", 1))
-	assert.Regexp(t, `^FAIL  network: DIR/network.toml: line 9: .* has host bits.*; jobs with a network fail until this is corrected\n$`, s.listNetworkFindings(t))
+	assert.Regexp(t, `^FAIL  network: no step in a jail starts: DIR/network.toml: line 9: .* has host bits.*\n$`, s.listNetworkFindings(t))
 	s.writeFile(t, strings.Replace(networkText, "ens1f0", "ens9f9", 1))
 	assert.Contains(t, s.listNetworkFindings(t), "matches no network card of n1")
 	s.writeFile(t, strings.NewReplacer("ens1f0", "ens9f9", "vfs = 2", "vfs = 2\nnodes = \"n1\"").Replace(networkText))
@@ -336,7 +336,7 @@ per_node = 4`, 1))
 	require.NoError(t, os.Remove(s.dir+"/network.toml"))
 	assert.Empty(t, s.listNetworkFindings(t), "jobs need have no networks")
 	s.flags = append(s.flags, "--network="+s.dir+"/other.toml")
-	assert.Contains(t, s.listNetworkFindings(t), "FAIL  network: DIR/other.toml: cannot read the network configuration: no such file or directory")
+	assert.Contains(t, s.listNetworkFindings(t), "FAIL  network: no step in a jail starts: DIR/other.toml: cannot read the network configuration: no such file or directory")
 }
 
 func TestSweepOfNetworks(t *testing.T) {

@@ -79,7 +79,9 @@ func TestRefusedRequestsAreNoFaultsOfTheNode(t *testing.T) {
 	require.NoError(t, os.WriteFile(network, []byte(policies), 0o644))
 	r := c.Root("sh", "-ec", "mkdir -m 700 /data/closed; mkdir -m 1777 /opt/open; cp /etc/gojail/gojail.toml /var/tmp; : >/etc/subuid; : >/etc/subgid")
 	require.Zero(t, r.Code, r)
-	t.Cleanup(func() { c.Root("sh", "-c", "rm -rf /data/closed /etc/gojail/network.toml /var/tmp/gojail.toml /opt/open") })
+	t.Cleanup(func() {
+		c.Root("sh", "-c", "rm -rf /data/closed /etc/gojail/network.toml /var/tmp/gojail.toml /opt/open")
+	})
 	for _, s := range counted {
 		t.Run(s.name, func(t *testing.T) {
 			before := readFailures(t, c)

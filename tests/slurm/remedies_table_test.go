@@ -2,7 +2,16 @@
 
 package slurm_test
 
-import "testing"
+import (
+	"maps"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
+)
 
 // writeProlog writes a Prolog with a text and a mode, and names it in slurm.conf.
 func writeProlog(text, mode string) string {
@@ -18,7 +27,7 @@ const rmTask = "rm -f JAIL/opt/task /srv/jails/other/opt/task"
 
 // TestRemedies is about the root file systems of jails.
 func TestRemedies(t *testing.T) {
-	requireMended(t, []mistake{
+	requireMended(t, sharedCluster(t), []mistake{
 		{name: "a root that only root may enter", command: "chmod 700 JAIL", want: "users may not enter it, only root may"},
 		{name: "a root that only a group of root's may enter", command: "chmod 750 JAIL", want: "users may not enter it, only root may"},
 		{name: "a shell below a closed directory", command: "chmod 700 JAIL/usr/bin", want: "users may not execute /bin/sh of the jail"},
@@ -53,7 +62,7 @@ func TestRemedies(t *testing.T) {
 // TestRemediesOfPlugstack is about plugstack.conf, the plugin's files and who may read them.
 func TestRemediesOfPlugstack(t *testing.T) {
 	const names = "no plugstack.conf of /etc/slurm names spank_gojail.so"
-	requireMended(t, []mistake{
+	requireMended(t, sharedCluster(t), []mistake{
 		{name: "a plugin of another path", command: "sed -i 's|/[^ ]*/spank_gojail.so|/opt/gojail/spank_gojail.so|' STACK", want: "does not exist: srun, sbatch and slurmd cannot start"},
 		{name: "an optional plugin", command: "sed -i 's/^required/optional/' STACK", want: "is optional", works: true},
 		{name: "the line as a comment", command: "sed -i 's/^required/#required/' STACK", want: "jobs run outside their jail"},
@@ -83,7 +92,7 @@ func TestRemediesOfPlugstack(t *testing.T) {
 
 // TestRemediesOfSlurm is about slurm.conf, and what it names.
 func TestRemediesOfSlurm(t *testing.T) {
-	requireMended(t, []mistake{
+	requireMended(t, sharedCluster(t), []mistake{
 		{name: "a Prolog that is not there", command: "echo Prolog=LIB/prolog-2 >>CONF", want: "prolog-2 does not exist: every job fails and drains this node"},
 		{name: "a Prolog of another name", command: "echo Prolog=/etc/slurm/prolg >>CONF", want: "Prolog=/etc/slurm/prolg does not exist"},
 		{name: "a Prolog that is not executable", command: writeProlog(`#!/bin/sh\n`, "644"), want: "Prolog=/etc/slurm/pro is not executable"},
@@ -106,7 +115,7 @@ func TestRemediesOfSlurm(t *testing.T) {
 // TestRemediesOfTheNode is about gojail.toml, directories, mounts and daemons of the node.
 func TestRemediesOfTheNode(t *testing.T) {
 	const again = "cp -a /var/tmp/etc/gojail/gojail.toml TOML"
-	requireMended(t, []mistake{
+	requireMended(t, sharedCluster(t), []mistake{
 		{name: "a configuration that others may write", command: "chmod 666 TOML", want: "is writable by others"},
 		{name: "a user's configuration", command: "chown alice TOML", want: "belongs to uid 5001, a user"},
 		{name: "a directory of the configuration that others may write", command: "chmod 777 /etc/gojail", want: "/etc/gojail: is writable by others", undo: "chmod 755 /etc/gojail"},
@@ -128,5 +137,84 @@ func TestRemediesOfTheNode(t *testing.T) {
 			want: "lacks CAP_SYS_ADMIN: every step in a jail fails", hand: "systemctl restart slurmd"},
 		{name: "a slurmd with mounts of its own", command: "pid=$(cat /run/slurm/slurmd-n1.pid); kill $pid; while [ -e /proc/$pid ]; do sleep 0.1; done; unshare -m sh -c 'mount -t tmpfs x /srv; HWLOC_PLUGINS_PATH=/nonexistent slurmd -N n1'",
 			want: "has mounts of its own, in which /srv/jails/debian is missing or another directory"},
+	})
+}
+
+// TestRemediesOfSlurmd is about gres.conf and cgroup.conf, for which slurmd does not start, or slurmctld gives the node no job.
+func TestRemediesOfSlurmd(t *testing.T) {
+	const stop = "; pid=$(cat /run/slurm/slurmd-n1.pid); kill $pid; while [ -e /proc/$pid ]; do sleep 0.1; done"
+	const start = stop + "; HWLOC_PLUGINS_PATH=/nonexistent slurmd -N n1"
+	const restore = "cp -a /var/tmp/etc/slurm/gres.conf GRES"
+	options := jailed
+	options.SlurmConf = maps.Clone(jailed.SlurmConf)
+	options.SlurmConf["GresTypes"] = "gpu,nic"
+	node := " NodeAddr=" + harness.Address + " CPUs=16 State=UNKNOWN Gres=nic:1 Port="
+	options.SlurmConf["NodeName"] = "n1" + node + "6818\nNodeName=n2" + node + "6819"
+	options.Files = maps.Clone(jailed.Files)
+	options.Files["/etc/slurm/gres.conf"] = "NodeName=n[1-2] Name=nic File=/dev/null\n"
+	const missing = "gres.conf names /dev/nope, which does not exist"
+	mistakes := []mistake{
+		{name: "a device that is not there", command: "sed -i s:/dev/null:/dev/nope: GRES" + stop, want: "FAIL  slurmd: slurmd cannot start: " + missing, hand: restore},
+		{name: "a device that has gone", command: "sed -i s:/dev/null:/dev/nope: GRES", want: "WARN  slurmd: slurmd runs, but cannot start again: " + missing, hand: restore, works: true},
+		{name: "a VF that no policy makes", command: "sed -i s:/dev/null:/dev/gojail/ib0: GRES" + stop, want: "compare /etc/slurm/gres.conf with what this prints: gojail gres", hand: restore},
+		{name: "an unknown key in gres.conf", command: "sed -i s/File=/Fil=/ GRES" + stop, want: "slurmd cannot start: Parse error in file /etc/slurm/gres.conf line 1", hand: restore},
+		{name: "a name that GresTypes lacks", command: "echo Name=fpga File=/dev/zero >>GRES", want: "WARN  slurmd: slurmd says: Ignoring gres.conf record, invalid name: fpga", hand: restore, works: true},
+		{name: "GPUs that slurmd cannot find", command: "sed -i 's/^NodeName=n1 \\(.*\\)Gres=nic:1/NodeName=n1 \\1Gres=nic:1,gpu:2/' CONF; echo AutoDetect=nvml >>GRES" + start,
+			want: "slurm.conf gives this node 2 of gpu, but slurmd finds 0 with gres.conf: slurmctld gives the node no job", hand: restore + "; cp -a /var/tmp/etc/slurm/slurm.conf CONF; scontrol reconfigure" + start},
+		{name: "an unknown key in cgroup.conf", command: "echo CgroupPlugn=x >CGROUP" + stop, want: "unrecognized key: CgroupPlugn", hand: "rm CGROUP"},
+		{name: "a word that is no boolean", command: "echo ConstrainDevices=maybe >CGROUP" + stop, want: `"maybe" is not a valid option for "ConstrainDevices"`, hand: "rm CGROUP"},
+		{name: "a plugin for cgroups that is not there", command: "echo CgroupPlugin=cgroup/v3 >CGROUP" + stop, want: "CgroupPlugin=cgroup/v3 of cgroup.conf is no plugin of Slurm"},
+	}
+	for i := range mistakes {
+		if strings.Contains(mistakes[i].command, stop) {
+			mistakes[i].undo = "[ -e /proc/$(cat /run/slurm/slurmd-n1.pid) ] || HWLOC_PLUGINS_PATH=/nonexistent slurmd -N n1"
+		}
+	}
+	requireMended(t, harness.Start(t, options), mistakes)
+}
+
+// TestRemediesOfNetworks is about network.toml. Without a card, a private cluster has networks of other nodes.
+func TestRemediesOfNetworks(t *testing.T) {
+	const again = "cp -a /var/tmp/etc/gojail/network.toml NETWORK"
+	c := sharedCluster(t)
+	path := c.Path("/etc/gojail/network.toml")
+	t.Cleanup(func() { os.Remove(path) })
+	require.NoError(t, os.WriteFile(path, []byte(`[[policy]]
+name = "p"
+nodes = "n[8-9]"
+nic = { pf = ["ens1f0"] }
+vfs = 4
+[[pool]]
+name = "a"
+subnet = "10.1.0.0/24"
+nodes = "n[1-9]"
+per_node = 4
+[[pool]]
+name = "c"
+subnet = "10.9.0.0/24"
+nodes = "n[1-9]"
+per_node = 4
+[[rail]]
+name = "r"
+policy = "p"
+pools = ["a"]
+[control]
+pool = "c"
+interface = "eth0"
+`), 0o644))
+	const line = "FAIL  network: no step in a jail starts: /etc/gojail/network.toml: line "
+	requireMended(t, c, []mistake{
+		{name: "a policy without its card", command: "sed -i 's/n.8-9./n[1-9]/' NETWORK", want: `FAIL  network: policies: /etc/gojail/network.toml:1: policy "p" matches no network card of n1`,
+			hand: again, works: true},
+		{name: "networks that overlap", command: "sed -i s:10.9.0.0/24:10.1.0.0/16: NETWORK", want: line + "13: pool 2: subnet: 10.1.0.0/16 and 10.1.0.0/24 of the pool \"a\" of line 6 overlap", hand: again},
+		{name: "a pool that is too small", command: "sed -i 's/per_node = 4/per_node = 100/' NETWORK", want: line + "10: pool 1: per_node: 9 nodes with 100 addresses each need 900, but the pool has 254", hand: again},
+		{name: "a name for two pools", command: `sed -i 's/"c"/"a"/' NETWORK`, want: line + `12: pool 2: name: duplicate name "a"`, hand: again},
+		{name: "an unknown policy", command: `sed -i 's/policy = "p"/policy = "q"/' NETWORK`, want: line + `18: rail 1: policy: unknown policy "q"; known ones: p`, hand: again},
+		{name: "an address that is none", command: "sed -i s/10.1.0.0/10.1.0.300/ NETWORK", want: line + `8: pool 1: subnet: "10.1.0.300/24": write a network and its length`, hand: again},
+		{name: "a number as a text", command: `sed -i 's/per_node = 4/per_node = "4"/' NETWORK`, want: line + "10: pool.per_node: is a text; write a whole number", hand: again},
+		{name: "a time without a unit", command: `sed -i '1i [probe]\ncarrier = 5' NETWORK`, want: line + "2: probe.carrier: is a number; write a text in quotes", hand: again},
+		{name: "a unit that is none", command: `sed -i '1i [probe]\ncarrier = "5 sec"' NETWORK`, want: line + `2: probe.carrier: "5 sec": write a time from "0s" to "5m0s"`, hand: again},
+		{name: "a label for no network", command: `sed -i 's/^pools.*/&\nlabels = ["none"]/' NETWORK`, want: line + `20: rail 1: labels: "none" means no network and cannot be a label`, hand: again},
+		{name: "a network that others may write", command: "chmod 666 NETWORK", want: "FAIL  network: no step in a jail starts: /etc/gojail/network.toml: is writable by others"},
 	})
 }

@@ -42,7 +42,7 @@ func Check(node *cmdline.Node, report func(check.Finding)) {
 	}
 	cfg, err := n.loadNetwork()
 	if err != nil {
-		k.addFinding(check.Fail, "jobs with a network fail until this is corrected", "%v", err)
+		k.addFinding(check.Fail, "", "no step in a jail starts: %v", err) // the error says what to do
 		return
 	}
 	k.addFinding(check.OK, "", "%s: policies: %d, rails: %d, pools: %d; default: %s", cfg.Path, len(cfg.Policies),

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/internal/command"
+	"github.com/gojail/gojail/internal/hostlist"
+	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/slurmconf"
+)
+
+const (
+	cgroupMount    = "/sys/fs/cgroup"
+	cgroupDisabled = 0x180500 // the release from which on cgroup.conf(5) has CgroupPlugin=disabled
+)
+
+// checkStart reports why slurmd would not start with the files of Slurm's configuration, or would give this node fewer
+// devices than slurm.conf says: a slurmd that runs shows neither before its next start. It asks slurmd (-G), with the
+// rights of a user who owns nothing; what -G does not look at is in cgroup.conf.
+func (c *checker) checkStart(conf node.SlurmConf, running bool) {
+	here := c.findNodeLine(conf)
+	program := findSlurmdProgram(c)
+	if c.watch || os.Geteuid() != 0 || here == nil || program == "" {
+		return // a submit host, or a node that slurm.conf does not name
+	}
+	said := c.askSlurmd(program, conf)
+	fault, remedy := findStartFault(said, conf)
+	if fault == "" {
+		fault, remedy = findCgroupFault(conf, append(slices.Clone(conf.Plugins), node.ReadSlurm(c.config).Dirs...))
+	}
+	again := "run: systemctl restart slurmd"
+	switch {
+	case fault != "" && running:
+		c.warn("slurmd", remedy+", and "+again, "slurmd runs, but cannot start again: %s", fault)
+		return
+	case fault != "":
+		c.fail("slurmd", remedy+", and "+again, "slurmd cannot start: %s", fault)
+		return
+	case c.checkDevices(here, said, conf, again):
+		return
+	}
+	for _, line := range said {
+		if text, found := cutAny(line, "error: ", "WARNING: "); found {
+			c.warn("slurmd", "correct "+filepath.Join(conf.Dir, "gres.conf")+", and "+again, "slurmd says: %s", text)
+			return
+		}
+	}
+}
+
+// findNodeLine returns the values of the line of slurm.conf that describes this node, with keys in lower case; nil: none
+// does.
+func (c *checker) findNodeLine(conf node.SlurmConf) map[string]string {
+	lines, _ := slurmconf.Read(filepath.Join(conf.Dir, "slurm.conf"))
+	defaults := map[string]string{}
+	for _, line := range lines {
+		values := map[string]string{}
+		for _, word := range strings.Fields(line) {
+			key, value, _ := strings.Cut(word, "=")
+			values[strings.ToLower(key)] = value
+		}
+		if strings.EqualFold(values["nodename"], "default") {
+			maps.Copy(defaults, values)
+			continue
+		}
+		if nodes, err := hostlist.Parse(values["nodename"]); err == nil && nodes.Contains(c.node.Name) {
+			all := maps.Clone(defaults)
+			maps.Copy(all, values)
+			return all
+		}
+	}
+	return nil
+}
+
+// findSlurmdProgram returns the path of slurmd beside Slurm's commands, or "".
+func findSlurmdProgram(c *checker) string {
+	_, dir := node.FindCommands(c.config)
+	for _, path := range []string{filepath.Join(dir, "../sbin/slurmd"), filepath.Join(dir, "slurmd")} {
+		if dir != "" && rootpath.Exists(path) {
+			return path
+		}
+	}
+	return ""
+}
+
+// askSlurmd returns what slurmd says of its configuration, line by line. It would wait 20 s for a missing device.
+func (c *checker) askSlurmd(program string, conf node.SlurmConf) (said []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*commandTimeout)
+	defer cancel()
+	args := []string{"-c", `exec timeout "$@" 2>&1`, "sh", strconv.Itoa(int(commandTimeout.Seconds())), program, "-G",
+		"-L", "/dev/null", "-f", filepath.Join(conf.Dir, "slurm.conf"), "-N", c.node.Name}
+	text, _ := command.Run(ctx, command.Command{Path: "/bin/sh", Args: args,
+		Credential: &syscall.Credential{Uid: lastUserID, Gid: lastUserID}})
+	for line := range strings.Lines(text) {
+		said = append(said, strings.TrimSpace(strings.TrimPrefix(line, "slurmd: ")))
+	}
+	return said
+}
+
+// missingDevice is the path in what slurmd says of a device of gres.conf.
+var missingDevice = regexp.MustCompile(`^error: Waiting for gres.conf file (\S+)$`)
+
+// findStartFault returns the fault for which slurmd ends, and what to do; "": none.
+func findStartFault(said []string, conf node.SlurmConf) (fault, remedy string) {
+	var last string
+	for _, line := range said {
+		if device := missingDevice.FindStringSubmatch(line); device != nil {
+			file := filepath.Join(conf.Dir, "gres.conf")
+			remedy = "load its driver, or correct File= in " + file
+			if strings.HasPrefix(device[1], "/dev/gojail/") {
+				remedy = "compare " + file + " with what this prints: gojail gres"
+			}
+			return "gres.conf names " + device[1] + ", which does not exist", remedy
+		}
+		if text, found := strings.CutPrefix(line, "fatal: "); found {
+			if last != "" {
+				text = last + ": " + text
+			}
+			return text, "correct that file"
+		}
+		last, _ = strings.CutPrefix(line, "error: ")
+	}
+	return "", ""
+}
+
+// checkDevices reports devices of this node that slurm.conf says it has and slurmd does not find: slurmctld gives such a
+// node no job. Reports whether there are any.
+func (c *checker) checkDevices(here map[string]string, said []string, conf node.SlurmConf, again string) bool {
+	found := map[string]int{}
+	for _, line := range said {
+		name, count := "", 0
+		for _, word := range strings.Fields(line) {
+			switch key, value, _ := strings.Cut(word, "="); key {
+			case "Name":
+				name = value
+			case "Count":
+				count, _ = strconv.Atoi(value)
+			}
+		}
+		if strings.HasPrefix(line, "Gres Name=") {
+			found[name] += count
+		}
+	}
+	wanted := countGres(here["gres"])
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if found[name] >= wanted[name] {
+			continue
+		}
+		c.fail("slurmd", fmt.Sprintf("write lines Name=%s with File= for all of them to %s, or correct Gres=%s in %s, "+
+			"and %s", name, filepath.Join(conf.Dir, "gres.conf"), here["gres"], filepath.Join(conf.Dir, "slurm.conf"), again),
+			"slurm.conf gives this node %d of %s, but slurmd finds %d with gres.conf: slurmctld gives the node no job",
+			wanted[name], name, found[name])
+		return true
+	}
+	return false
+}
+
+// countGres returns how many there are of each name in a Gres= of slurm.conf(5), such as "gpu:h100:4,nic:2(S:0)". A
+// count with a unit is of what has no device.
+func countGres(text string) map[string]int {
+	counts := map[string]int{}
+	for _, word := range strings.Split(text, ",") {
+		word, _, _ = strings.Cut(word, "(")
+		name, rest, _ := strings.Cut(word, ":")
+		if name == "" || strings.Contains(word, ":no_consume") {
+			continue
+		}
+		last := rest[strings.LastIndex(rest, ":")+1:]
+		switch count, err := strconv.Atoi(last); {
+		case err == nil:
+			counts[name] += count
+		case last == "" || last[0] < '0' || last[0] > '9':
+			counts[name]++
+		}
+	}
+	return counts
+}
+
+// findCgroupFault returns why no plugin of Slurm for cgroups starts with this cgroup.conf(5), and what to do; "": none.
+func findCgroupFault(conf node.SlurmConf, plugins []string) (fault, remedy string) {
+	file := filepath.Join(conf.Dir, "cgroup.conf")
+	lines, _ := slurmconf.Read(file)
+	values := map[string]string{"cgroupplugin": "autodetect", "cgroupmountpoint": cgroupMount}
+	for _, line := range lines {
+		key, value, _ := strings.Cut(line, "=")
+		values[strings.ToLower(strings.TrimSpace(key))] = strings.TrimSpace(value)
+	}
+	plugin, mount := values["cgroupplugin"], values["cgroupmountpoint"]
+	path, release := findNodesRelease(plugins)
+	name := strings.ReplaceAll(plugin, "/", "_") + ".so"
+	switch {
+	case path == "" || plugin == "autodetect":
+	case plugin == "disabled" && release >= cgroupDisabled:
+		return "", ""
+	case !slices.ContainsFunc(plugins, func(dir string) bool { return rootpath.Exists(filepath.Join(dir, name)) }):
+		return fmt.Sprintf("CgroupPlugin=%s of cgroup.conf is no plugin of Slurm %s", plugin, release),
+			"remove CgroupPlugin=" + plugin + " from " + file
+	}
+	if !usesCgroups(conf) {
+		return "", ""
+	}
+	var fs unix.Statfs_t
+	switch unified := unix.Statfs(mount, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC; {
+	case mount != cgroupMount && !unified && !rootpath.Exists(filepath.Join(mount, "freezer")):
+		return "CgroupMountpoint=" + mount + " of cgroup.conf has no cgroups",
+			"remove CgroupMountpoint=" + mount + " from " + file
+	case plugin == "cgroup/v2" && !unified, plugin == "cgroup/v1" && unified:
+		return fmt.Sprintf("CgroupPlugin=%s of cgroup.conf is not what the node has mounted on %s", plugin, mount),
+			"remove CgroupPlugin=" + plugin + " from " + file
+	}
+	return "", ""
+}
+
+// usesCgroups reports whether a plugin of slurm.conf needs cgroups. ProctrackType has proctrack/cgroup as its default.
+func usesCgroups(conf node.SlurmConf) bool {
+	track := conf.Values["proctracktype"]
+	return track == "" || track == "proctrack/cgroup" || hasWord(conf.Values["taskplugin"], "task/cgroup") ||
+		conf.Values["jobacctgathertype"] == "jobacct_gather/cgroup"
+}
+
+// cutAny returns a text without the first of the prefixes that it has.
+func cutAny(text string, prefixes ...string) (rest string, found bool) {
+	for _, prefix := range prefixes {
+		if rest, found = strings.CutPrefix(text, prefix); found {
+			return rest, true
+		}
+	}
+	return text, false
+}
