@@ -127,7 +127,8 @@
 
 /*
  * Descriptors of a holder, which the steps of its job take by pidfd_getfd(2); a zygote has the first only.
- * Finding the namespaces in /proc would cost a step five times as much.
+ * Finding the namespaces in /proc would cost a step five times as much. Its own namespaces a step enters by its pidfd,
+ * unless the tasks are in a Landlock domain by then.
  */
 #define GOJAIL_STAGE_FD 3 /* mount namespace of the stage: the jail's, the job's own */
 #define GOJAIL_USER_FD 4  /* user namespace, if it has one */

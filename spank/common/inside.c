@@ -18,16 +18,34 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+int fault_not_entered(const char *what, struct fault *fault)
+{
+	if (errno == EBADF)
+		return fault_set(fault, NODE_CLOSED);
+	if (errno == ESRCH) /* the pidfd's process has ended */
+		return fault_set(fault, "the holder of the job's sandbox was killed; start the step again");
+	return fault_set(fault, "cannot enter %s: %s", what, strerror(errno));
+}
+
+/* Enters a namespace, unless there is none, or it comes with the jail's. Returns 0, or -1 with errno. */
+static int enter_namespace(const struct sandbox *sandbox, int namespace, int kind)
+{
+	return namespace < 0 || namespace == sandbox->mnt ? 0 : setns(namespace, kind);
+}
+
 int enter_sandbox(const struct sandbox *sandbox, struct fault *fault)
 {
-	if ((sandbox->net >= 0 && setns(sandbox->net, CLONE_NEWNET) < 0) ||
-	    (sandbox->ipc >= 0 && setns(sandbox->ipc, CLONE_NEWIPC) < 0) ||
-	    (sandbox->uts >= 0 && setns(sandbox->uts, CLONE_NEWUTS) < 0))
-		return fault_set(fault, "cannot enter the job's namespaces: %s", strerror(errno));
+	const int mnt = sandbox->mnt;
+	int kinds = CLONE_NEWNS;
+
+	if (enter_namespace(sandbox, sandbox->net, CLONE_NEWNET) < 0 ||
+	    enter_namespace(sandbox, sandbox->ipc, CLONE_NEWIPC) < 0 ||
+	    enter_namespace(sandbox, sandbox->uts, CLONE_NEWUTS) < 0)
+		return fault_not_entered("the job's namespaces", fault);
+	/* All at once, where the descriptor is the holder's pidfd. */
+	kinds |= (sandbox->ipc == mnt ? CLONE_NEWIPC : 0) | (sandbox->uts == mnt ? CLONE_NEWUTS : 0);
 	/* A task is alone after its fork: nothing is shared, and setns sets root and cwd. */
-	if (setns(sandbox->mnt, CLONE_NEWNS) < 0)
-		return fault_set(fault, "cannot enter the jail: %s", strerror(errno));
-	return 0;
+	return setns(mnt, kinds) == 0 ? 0 : fault_not_entered("the jail", fault);
 }
 
 int confine_inside(const struct sandbox *sandbox, const struct confine *confine, int *domain, struct fault *fault)
@@ -56,14 +74,6 @@ const char *find_executable(const char *const *paths)
 	while (*paths && access(*paths, X_OK) < 0)
 		paths++;
 	return *paths;
-}
-
-bool is_in_pid_namespace(const struct sandbox *sandbox)
-{
-	struct stat own, wanted;
-
-	return sandbox->pid < 0 || (stat("/proc/self/ns/pid", &own) == 0 && fstat(sandbox->pid, &wanted) == 0 &&
-				    is_same_file(&own, &wanted));
 }
 
 int execution_await(int report, pid_t child, int64_t until, const char *late, struct fault *fault)

@@ -11,6 +11,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Sets the fault after a setns(2) that failed with that errno. Returns -1. */
+int fault_not_entered(const char *what, struct fault *fault);
+
 /* Moves the calling task into the sandbox, before it becomes the user. Returns 0, or -1 with a fault. */
 int enter_sandbox(const struct sandbox *sandbox, struct fault *fault);
 
@@ -26,9 +29,6 @@ int enter_home(const char *home, const char *user, struct fault *fault);
 
 /* Returns the first path of a list that ends with NULL at which there is a program to execute, or NULL. */
 const char *find_executable(const char *const *paths);
-
-/* Reports whether the calling task is in the PID namespace of the sandbox, if that has one. */
-bool is_in_pid_namespace(const struct sandbox *sandbox);
 
 /*
  * Waits until the child has executed a program, which closes its end of the pipe report, or has written there why it

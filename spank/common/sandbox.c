@@ -17,15 +17,23 @@ const struct sandbox_kind sandbox_kinds[SANDBOX_KINDS] = {{GOJAIL_REQUEST_PID, "
 							  {GOJAIL_REQUEST_IPC, "ipc", GOJAIL_IPC_FD},
 							  {GOJAIL_REQUEST_UTS, "uts", GOJAIL_UTS_FD}};
 
+/* Closes the descriptor of a namespace, unless it is the holder's. */
+static void close_namespace(int *fd, int holder)
+{
+	if (*fd != holder)
+		close_fd(fd);
+	*fd = -1;
+}
+
 void sandbox_close(struct sandbox *sandbox)
 {
-	close_fd(&sandbox->mnt);
+	close_namespace(&sandbox->mnt, sandbox->holder);
+	close_namespace(&sandbox->pid, sandbox->holder);
+	close_namespace(&sandbox->ipc, sandbox->holder);
+	close_namespace(&sandbox->uts, sandbox->holder);
 	close_fd(&sandbox->stage);
 	close_fd(&sandbox->root);
 	close_fd(&sandbox->net);
-	close_fd(&sandbox->pid);
-	close_fd(&sandbox->ipc);
-	close_fd(&sandbox->uts);
 	close_fd(&sandbox->user);
 	close_fd(&sandbox->holder);
 }
@@ -95,7 +103,9 @@ static int *fd_of_kind(struct sandbox *sandbox, int kind)
 int sandbox_take_from_holder(struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec,
 			     const struct record *holder)
 {
-	sandbox->mnt = record_get_fd(holder, sandbox->holder, GOJAIL_MNT_FD);
+	const bool by_pidfd = !jail->scope;
+
+	sandbox->mnt = by_pidfd ? sandbox->holder : record_get_fd(holder, sandbox->holder, GOJAIL_MNT_FD);
 	sandbox->stage = record_get_fd(holder, sandbox->holder, GOJAIL_STAGE_FD);
 	sandbox->root = record_get_fd(holder, sandbox->holder, GOJAIL_ROOT_FD);
 	if (sandbox->mnt < 0 || sandbox->stage < 0 || sandbox->root < 0)
@@ -107,8 +117,10 @@ int sandbox_take_from_holder(struct sandbox *sandbox, const struct jail *jail, c
 	}
 	for (int i = 0; i < SANDBOX_KINDS; i++)
 		if (jail->namespaces & sandbox_kinds[i].bit) {
-			*fd_of_kind(sandbox, i) = record_get_fd(holder, sandbox->holder, sandbox_kinds[i].fd);
-			if (*fd_of_kind(sandbox, i) < 0)
+			int *fd = fd_of_kind(sandbox, i);
+
+			*fd = by_pidfd ? sandbox->holder : record_get_fd(holder, sandbox->holder, sandbox_kinds[i].fd);
+			if (*fd < 0)
 				return -1;
 		}
 	return 0;

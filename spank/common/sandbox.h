@@ -41,8 +41,9 @@ struct sandbox {
 	int mnt, stage;               /* mount namespaces: the jail and its stage; -1: none */
 	int root;                     /* of the jail, O_PATH */
 	int net, pid, ipc, uts, user; /* the job's namespaces; -1: the node's */
-	int holder;                   /* pidfd of the process that holds them */
-	bool is_new;                  /* it was built for this caller */
+	int holder;  /* pidfd of the process that holds them; mnt, pid, ipc and uts may be the same descriptor: setns(2)
+			enters the namespaces of a process by its pidfd (Linux 5.8) */
+	bool is_new; /* it was built for this caller */
 };
 
 #define SANDBOX_NONE                                                                                                   \
@@ -81,8 +82,9 @@ int sandbox_find(struct sandbox *sandbox, const struct node *node, const struct 
 		 const struct sandbox_spec *spec, struct fault *fault);
 
 /*
- * Opens what the holder of the sandbox holds. Returns 0 or -1. Descriptors, and not just its pidfd: a process in a
- * Landlock domain, as slurmstepd may be, is refused setns(2) by that.
+ * Opens what the holder of the sandbox holds. Returns 0 or -1. The holder's own namespaces are entered by its pidfd, a
+ * call for all of them and no descriptor of each; but for a step with a Landlock domain, to whose tasks the kernel
+ * refuses setns(2) by that.
  */
 int sandbox_take_from_holder(struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec,
 			     const struct record *holder);

@@ -21,6 +21,7 @@ static struct {
 	int domain;          /* of Landlock, which is still to be entered, or -1 */
 	volatile bool tasks; /* what the thread forks is for the PID namespace */
 	int pids, own_pids;  /* the PID namespace of the job, or -1; slurmstepd's own */
+	bool in_pids;        /* from before a fork by that thread to after it: its child is in the former */
 	int holder;          /* pidfd of process 1 of that namespace */
 	volatile bool epilogs;
 	bool no_epilogs;          /* there was a fault before, which the tasks report */
@@ -58,15 +59,19 @@ static void before_fork(void)
 	if (!forks.tasks)
 		return;
 	/* A fork into a namespace whose process 1 is gone fails; the task is to report why. */
-	if (pidfd_has_ended(forks.holder))
-		fault_set(forks.latch, "the holder of the job's sandbox was killed; start the step again");
-	else if (enter_pids(forks.pids) < 0)
-		fault_set(forks.latch, "cannot enter the job's PID namespace: %s", strerror(errno));
+	errno = ESRCH;
+	if (pidfd_has_ended(forks.holder) || enter_pids(forks.pids) < 0)
+		fault_not_entered("the job's PID namespace", forks.latch);
+	else
+		forks.in_pids = true;
 }
 
 static void after_fork(void)
 {
-	if (forks.tasks && forks.thread == (pid_t)syscall(SYS_gettid) && enter_pids(forks.own_pids) < 0)
+	if (!forks.tasks || forks.thread != (pid_t)syscall(SYS_gettid))
+		return;
+	forks.in_pids = false;
+	if (enter_pids(forks.own_pids) < 0)
 		fault_set(forks.latch, "cannot leave the job's PID namespace: %s", strerror(errno));
 }
 
@@ -140,4 +145,7 @@ int forks_begin(pid_t thread, bool epilogs, const struct sandbox *sandbox, const
 
 void forks_end(void) { forks.tasks = forks.epilogs = false; }
 
-bool forks_are_in_domain(void) { return forks.domain < 0; /* closed before the fork, or never opened */ }
+bool forks_are_in_force(void)
+{
+	return (forks.pids < 0 || forks.in_pids) && forks.domain < 0; /* closed before the fork, or never opened */
+}

@@ -52,7 +52,10 @@ int forks_begin(pid_t thread, bool epilogs, const struct sandbox *sandbox, const
 /* From now on what is forked is slurmstepd's own again, except the domain. */
 void forks_end(void);
 
-/* Reports whether the calling task is in the domain, if one was asked for. */
-bool forks_are_in_domain(void);
+/*
+ * Reports whether the calling task was forked while what forks_begin has begun was in force: in the PID namespace of
+ * the job, if it has one, and in the domain, if one was asked for. A child has what the thread that forks it knows.
+ */
+bool forks_are_in_force(void);
 
 #endif

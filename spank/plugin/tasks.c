@@ -156,30 +156,12 @@ void tasks_prepare(struct step *step, spank_t sp)
 	begin_forks(step, geteuid() == 0); /* the tasks are root's, or leave_stage could not become the user again */
 }
 
-/* Checks that Slurm forked the task while what tasks_prepare has begun was in force, and that nothing has been undone
- * since. */
-static void check_fork(struct step *step)
-{
-	if (is_in_pid_namespace(&step->sandbox) && forks_are_in_domain())
-		return;
-	if (fcntl(step->sandbox.mnt, F_GETFD) < 0)
-		fault_set(&step->fault, NODE_CLOSED);
-	else if (access("/proc/self/ns", F_OK) < 0)
-		fault_set(&step->fault,
-			  "an earlier plugin of plugstack.conf has changed the root directory, or unmounted /proc; "
-			  "ask your administrator to write its line after gojail's");
-	else
-		fault_set(&step->fault, NODE_UNASKED);
-}
-
 void task_enter(struct step *step)
 {
 	struct fault *fault = &step->fault;
 
-	if (!step->asked)
+	if (!step->asked || (step_is_jailed(step) && !forks_are_in_force()))
 		fault_set(fault, NODE_UNASKED);
-	if (step_is_jailed(step))
-		check_fork(step);
 	if (step_is_jailed(step) && step->stage_mounts < 0)
 		step->stage_mounts =
 			open_mounts(fault); /* slurmstepd has not left the stage: see stage_window_is_elsewhere */
