@@ -5,11 +5,33 @@
 
 #include <errno.h>
 #include <linux/magic.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+/* Reports whether the caller is the main thread of its process. A forked child has the pthread_t of its parent. */
+static bool is_main_thread(void)
+{
+	static pthread_t main_thread;
+	static bool known;
+
+	if (!known && syscall(SYS_gettid) == getpid()) {
+		main_thread = pthread_self();
+		known = true;
+	}
+	return known && pthread_equal(main_thread, pthread_self());
+}
+
+int open_own_proc(const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/%s", is_main_thread() ? "/proc/self" : "/proc/thread-self", name);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
 
 bool is_own_tmpfs(int dir)
 {

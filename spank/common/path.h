@@ -16,14 +16,7 @@
 #include <sys/stat.h>
 
 /* Opens a file of the calling thread in /proc. The main thread's is found in half the time below /proc/self. */
-static inline int open_own_proc(const char *name)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "%s/%s", syscall(SYS_gettid) == getpid() ? "/proc/self" : "/proc/thread-self",
-		 name);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
+int open_own_proc(const char *name);
 
 /*
  * Returns an O_PATH descriptor, or -1. Symbolic links are resolved below dir, those of /proc are refused (openat2(2)).

@@ -119,6 +119,12 @@ static inline int k_landlock_scope(void)
 
 static inline int k_landlock_restrict(int ruleset) { return (int)syscall(SYS_landlock_restrict_self, ruleset, 0); }
 
+/* Reads entries of a directory, struct dirent64 with its own length. glibc 2.30 has a function for it. */
+static inline ssize_t k_getdents(int fd, void *entries, size_t size)
+{
+	return (ssize_t)syscall(SYS_getdents64, fd, entries, size);
+}
+
 /* Reports whether the effective user may use an open file in a mode of faccessat(2). Linux 5.8. */
 static inline int k_may_access(int fd, int mode)
 {
@@ -127,6 +133,12 @@ static inline int k_may_access(int fd, int mode)
 
 /* Sets the effective uid of this thread only: the function of the C library changes that of all threads. */
 static inline int k_seteuid(uid_t user) { return geteuid() == user ? 0 : (int)syscall(SYS_setresuid, -1, user, -1); }
+
+/* The same for a caller that knows the effective uid. */
+static inline int k_seteuid_from(uid_t now, uid_t user)
+{
+	return now == user ? 0 : (int)syscall(SYS_setresuid, -1, user, -1);
+}
 
 /* Makes this thread's effective uid root's, and writes the one that it had, for k_become_user. */
 static inline int k_become_root(uid_t *user)

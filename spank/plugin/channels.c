@@ -2,6 +2,7 @@
 #include "plugin/channels.h"
 
 #include "common/share.h"
+#include "plugin/release.h"
 
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -15,19 +16,20 @@ dev_t channels_find(void)
 {
 	struct statx st;
 
-	if (statx(AT_FDCWD, DIRECTORY, AT_SYMLINK_NOFOLLOW, 0, &st) < 0 ||
+	if (!CHANNELS_ARE_MOUNTED || statx(AT_FDCWD, DIRECTORY, AT_SYMLINK_NOFOLLOW, 0, &st) < 0 ||
 	    !(st.stx_attributes & STATX_ATTR_MOUNT_ROOT)) /* Linux 5.8 */
 		return 0;
 	return makedev(st.stx_dev_major, st.stx_dev_minor);
 }
 
-int channels_show(dev_t node, int mnt, int root, struct fault *fault)
+dev_t channels_show(dev_t node, int mnt, int root, struct fault *fault)
 {
 	dev_t found = channels_find();
 
 	if (found == 0 || found == node)
-		return 0;
+		return found;
 	struct shared channels = {
 		.path = DIRECTORY, .attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, .devices = true};
-	return share_show(mnt, root, &channels, 1, fault);
+	share_show(mnt, root, &channels, 1, fault);
+	return found;
 }

@@ -17,8 +17,9 @@ dev_t channels_find(void);
 
 /*
  * Shows the channels that are mounted in the caller's mount namespace in the jail with that mount namespace and root.
- * Does nothing if that is the file system node, which the node has there. Returns 0, or -1 with a fault.
+ * Does nothing if that is the file system node, which the node has there. Returns what channels_find returns; with a
+ * fault if they cannot be shown.
  */
-int channels_show(dev_t node, int mnt, int root, struct fault *fault);
+dev_t channels_show(dev_t node, int mnt, int root, struct fault *fault);
 
 #endif

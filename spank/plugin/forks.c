@@ -21,7 +21,9 @@ static struct {
 	int domain;          /* of Landlock, which is still to be entered, or -1 */
 	volatile bool tasks; /* what the thread forks is for the PID namespace */
 	int pids, own_pids;  /* the PID namespace of the job, or -1; slurmstepd's own */
-	bool in_pids;        /* from before a fork by that thread to after it: its child is in the former */
+	bool in_pids;        /* from before a fork to after it: the child is in the former */
+	pthread_t forking;   /* the thread that forks then */
+	uid_t user;          /* its effective uid */
 	int holder;          /* pidfd of process 1 of that namespace */
 	volatile bool epilogs;
 	bool no_epilogs;          /* there was a fault before, which the tasks report */
@@ -32,43 +34,42 @@ static struct {
 
 static void enter_domain(void)
 {
-	uid_t user; /* Slurm forks its tasks with the effective uid of the user */
-
-	if (k_become_root(&user) < 0)
+	if (k_seteuid_from(forks.user, 0) < 0)
 		fault_set(forks.latch, "cannot become root again: %s", strerror(errno));
 	domain_enter(&forks.domain, forks.latch);
-	if (k_become_user(user) < 0)
-		fault_set(forks.latch, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
+	if (k_become_user(forks.user) < 0)
+		fault_set(forks.latch, "cannot become user %u again: %s", (unsigned)forks.user, strerror(errno));
 }
 
 /* Returns 0, or -1 with errno. */
 static int enter_pids(int namespace)
 {
-	uid_t user;
-	int result = k_become_root(&user) < 0 ? -1 : setns(namespace, CLONE_NEWPID);
+	int result = k_seteuid_from(forks.user, 0) < 0 ? -1 : setns(namespace, CLONE_NEWPID);
 
-	return k_become_user(user) < 0 ? -1 : result;
+	return k_become_user(forks.user) < 0 ? -1 : result;
 }
 
 static void before_fork(void)
 {
 	if ((forks.domain < 0 && !forks.tasks) || forks.thread != (pid_t)syscall(SYS_gettid))
 		return;
+	forks.user = geteuid(); /* Slurm forks its tasks with the effective uid of the user */
 	if (forks.domain >= 0)
 		enter_domain();
 	if (!forks.tasks)
 		return;
 	/* A fork into a namespace whose process 1 is gone fails; the task is to report why. */
+	forks.forking = pthread_self();
+	forks.in_pids = true; /* with a fault, nobody asks */
 	errno = ESRCH;
 	if (pidfd_has_ended(forks.holder) || enter_pids(forks.pids) < 0)
 		fault_not_entered("the job's PID namespace", forks.latch);
-	else
-		forks.in_pids = true;
 }
 
 static void after_fork(void)
 {
-	if (!forks.tasks || forks.thread != (pid_t)syscall(SYS_gettid))
+	/* Not in a task, which has a copy of in_pids, nor where another thread has forked. */
+	if (!forks.tasks || !forks.in_pids || !pthread_equal(forks.forking, pthread_self()))
 		return;
 	forks.in_pids = false;
 	if (enter_pids(forks.own_pids) < 0)

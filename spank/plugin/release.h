@@ -21,6 +21,9 @@
 /* Up to 23.02 Slurm looks for the program of a task epilog before it forks (_run_script_as_user in mgr.c). */
 #define EPILOG_IS_LOOKED_FOR (SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 11, 0))
 
+/* From 24.11 on Slurm mounts IMEX channels (switch/nvidia_imex). */
+#define CHANNELS_ARE_MOUNTED (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0))
+
 /* Returns the job of a call of Slurm's API: from 26.05 on that is no number. */
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
 static inline slurm_step_id_t name_job(uint32_t job)

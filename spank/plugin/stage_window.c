@@ -63,11 +63,13 @@ static int find_home(struct stage_window *window, struct fault *fault)
 
 int stage_window_open(struct stage_window *window, int stage, struct fault *fault)
 {
+	const bool shares_root = window->home >= 0; /* else find_home has just seen to it that the thread does not */
+
 	if (window->home < 0 && find_home(window, fault) < 0) {
 		close_fd(&window->home);
 		return -1;
 	}
-	window->open = enter_namespace(stage) == 0;
+	window->open = (shares_root ? enter_namespace(stage) : setns(stage, CLONE_NEWNS)) == 0;
 	return window->open ? 0 : fault_set(fault, "cannot enter the stage of the jail: %s", strerror(errno));
 }
 
@@ -76,30 +78,17 @@ bool stage_window_is_elsewhere(const struct stage_window *window)
 	return window->process && getpid() != window->process;
 }
 
-/* Goes home, if the thread is away. Returns 0, or -1 with a fault. */
-static int go_home(struct stage_window *window, struct fault *fault)
-{
-	int result = 0;
-	uid_t user;
-
-	if (!window->open)
-		return 0;
-	window->open = k_become_root(&user) < 0 || enter_namespace(window->home) < 0;
-	if (window->open)
-		result = fault_set(fault, "cannot leave the stage of the jail: %s", strerror(errno));
-	if (k_become_user(user) < 0)
-		result = fault_set(fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
-	return result;
-}
-
 int stage_window_leave(struct stage_window *window, struct fault *fault)
 {
-	return stage_window_is_elsewhere(window) ? 0 : go_home(window, fault);
+	if (!window->open)
+		return 0;
+	window->open = enter_namespace(window->home) < 0;
+	return window->open ? fault_set(fault, "cannot leave the stage of the jail: %s", strerror(errno)) : 0;
 }
 
 int stage_window_close(struct stage_window *window, struct fault *fault)
 {
-	int result = go_home(window, fault);
+	int result = stage_window_leave(window, fault);
 
 	if (!window->open)
 		close_fd(&window->home);

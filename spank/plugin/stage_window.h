@@ -35,12 +35,12 @@ int stage_window_open(struct stage_window *window, int stage, struct fault *faul
 bool stage_window_is_elsewhere(const struct stage_window *window);
 
 /*
- * Leaves the stage if this process is in it, whatever the thread's effective uid is. Returns 0, or -1 with a fault: the
- * thread is in the stage then, where root runs nothing of the jail's, and the next call tries again.
+ * Leaves the stage, as root and in the process that is in it. Returns 0, or -1 with a fault: the thread is in the stage
+ * then, where root runs nothing of the jail's, and the next call tries again.
  */
 int stage_window_leave(struct stage_window *window, struct fault *fault);
 
-/* Leaves the stage for good, in whatever process. Returns 0, or -1 with a fault. */
+/* Leaves the stage for good, as root and in whatever process. Returns 0, or -1 with a fault. */
 int stage_window_close(struct stage_window *window, struct fault *fault);
 
 #endif

@@ -157,6 +157,7 @@ static enum place locate_file(int stage, int fd, char *links)
 	enum place place = OF_OTHERS;
 	uint64_t id = read_mount_id(fd);
 
+	links[0] = '\0';
 	/* A mount that goes, of an automounter, shifts the text while it is read. */
 	for (int tries = 0; id && tries < 3 && place != OF_JOB; tries++)
 		place = locate_mount(stage, id, links);
@@ -248,7 +249,7 @@ static bool is_elsewhere(int fd, const struct stat *st, int root, const char *li
  * with a fault. */
 static int check_file(int stage, int root, int fd, const struct stat *st, const char *option, struct fault *fault)
 {
-	char path[PATH_MAX], links[LINKS_MAX] = "";
+	char path[PATH_MAX], links[LINKS_MAX];
 	enum place place = locate_file(stage, fd, links);
 
 	if (place == OF_JOB && !is_elsewhere(fd, st, root, links))
@@ -344,7 +345,7 @@ static bool is_users_output(int fd, uid_t user, struct stat *st)
 static int check_own(int stage, int root, int fd, uid_t user, dev_t *pipes, struct stat *checked, struct fault *fault)
 {
 	static const char option[] = "--output or --error";
-	char links[LINKS_MAX] = "";
+	char links[LINKS_MAX]; /* not written to but for a file of root's: these are two pages */
 	struct stat st;
 
 	if (!is_users_output(fd, user, &st))
@@ -380,19 +381,28 @@ static int check_number(int stage, int root, int fd, uid_t user, dev_t *pipes, s
 	return fault_set(fault, "slurmstepd's descriptor %d is another file each time that it is checked", fd);
 }
 
-int stdio_check_own(int stage, int root, struct fault *fault)
+static bool is_among(const int *list, size_t count, int number)
 {
-	DIR *dir = list_directory(open_own_proc("fd"));
-	struct dirent *entry;
-	uid_t user = geteuid();
-	dev_t pipes = 0;
-	int result = 0;
+	for (size_t i = 0; i < count; i++)
+		if (list[i] == number)
+			return true;
+	return false;
+}
 
-	if (!dir)
-		return fault_set(fault, "cannot check what slurmstepd has opened: %s", strerror(errno));
-	while (result == 0 && (entry = readdir(dir)))
-		if (atoi(entry->d_name) > 2)
-			result = check_number(stage, root, atoi(entry->d_name), user, &pipes, fault);
-	closedir(dir);
-	return result;
+int stdio_check_own(int stage, int root, uid_t user, const int *ours, size_t count, struct fault *fault)
+{
+	scoped_fd dir = open_own_proc("fd");
+	char entries[2048] __attribute__((aligned(8)));
+	ssize_t got = dir < 0 ? -1 : 0;
+	dev_t pipes = 0;
+
+	while (dir >= 0 && (got = k_getdents(dir, entries, sizeof(entries))) > 0)
+		for (const char *at = entries; at < entries + got; at += ((const struct dirent64 *)at)->d_reclen) {
+			int fd = atoi(((const struct dirent64 *)at)->d_name);
+
+			if (fd > 2 && fd != dir && fd != stage && !is_among(ours, count, fd) &&
+			    check_number(stage, root, fd, user, &pipes, fault) < 0)
+				return -1;
+		}
+	return got == 0 ? 0 : fault_set(fault, "cannot check what slurmstepd has opened: %s", strerror(errno));
 }

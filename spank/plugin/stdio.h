@@ -5,6 +5,9 @@
 
 #include "common/fault.h"
 
+#include <stddef.h>
+#include <sys/types.h>
+
 /*
  * Checks the descriptors 0 to 2 that Slurm has given to the calling task: none may be a directory, a device other than
  * the standard ones, a file of a kernel file system, or a file that does not lie on the jail's data or the job's own
@@ -16,10 +19,10 @@
 int stdio_check(int stage, int root, struct fault *fault);
 
 /*
- * Checks, in slurmstepd and as the user, the files that it writes for its tasks itself: with srun --label their stdout
- * and stderr are pipes to it
- * (_setup_normal_io in Slurm's mgr.c). Returns 0, or -1 with a fault.
+ * Checks, in slurmstepd and as that effective user, the files that it writes for its tasks itself: with srun --label
+ * their stdout and stderr are pipes to it (_setup_normal_io in Slurm's mgr.c). ours are descriptors of the plugin's,
+ * which are passed over. Returns 0, or -1 with a fault.
  */
-int stdio_check_own(int stage, int root, struct fault *fault);
+int stdio_check_own(int stage, int root, uid_t user, const int *ours, size_t count, struct fault *fault);
 
 #endif

@@ -26,6 +26,7 @@ struct step {
 	bool untold;            /* the user is still to be told why the step is refused */
 	bool external;          /* a step without tasks, which no jail is for */
 	bool own_cgroups;       /* the jail shows the job's cgroups */
+	bool cray;              /* shares[0] is the directory of mpi/cray_shasta */
 	uint32_t forked, ended; /* tasks */
 	uint32_t node_number;   /* of this node, among those of the step */
 	int stage_mounts; /* /proc mountinfo of the stage, kept open so that each task can check its stdin, stdout and

@@ -24,8 +24,7 @@ static void open_parents(struct step *step)
 	const char *name;
 
 	step->spool = open_own_parent(step->sandbox.root, step->shares[0].path, &name);
-	if (!(step->shares[0].attributes &
-	      MOUNT_ATTR_RDONLY)) /* mpi/cray_shasta has nothing there, and would not remove it */
+	if (!step->cray) /* mpi/cray_shasta has nothing there, and would not remove it */
 		step->tmp = pmix_open_tmp(step->sandbox.root);
 }
 
@@ -35,7 +34,7 @@ static void open_parents(struct step *step)
  * which is root on the node, removes what the user has in it, and follows links in releases up to 22.05.9 and 23.02.5
  * (CVE-2023-41914).
  */
-static void find_mpi_directory(struct shared *one)
+static void find_mpi_directory(struct step *step, struct shared *one)
 {
 	static char path[sizeof(one->path)];
 	const char *name = strrchr(one->path, '/') + 1;
@@ -45,29 +44,33 @@ static void find_mpi_directory(struct shared *one)
 	    access(path, F_OK) == 0) {
 		memcpy(one->path, path, sizeof(path));
 		one->attributes |= MOUNT_ATTR_RDONLY;
+		step->cray = true;
 	}
 }
 
 /*
  * Shows the directory of the step's MPI server, the job's cgroups and its IMEX channel in the jail. Slurm's mpi/pmix
  * has created its directory by now (lib_tmpdir in its pmixp_info.c), and its clients look for it at that path.
+ * Returns what channels_find returns.
  */
-static void share_with_jail(struct step *step)
+static dev_t share_with_jail(struct step *step, bool elsewhere)
 {
+	dev_t channels;
 	struct shared *list = step->shares[0].path[0] ? step->shares : step->shares + 1;
 	int count = step->shares + 1 - list;
 
 	step->shares[0].attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 	if (count)
-		find_mpi_directory(list);
+		find_mpi_directory(step, list);
 	step->ncgroups = find_job_cgroups(step->shares + 1, CGROUPS_MAX);
 	if (step->own_cgroups)
 		count += step->ncgroups;
 	if (count)
 		share_show(step->sandbox.mnt, step->sandbox.root, list, count, &step->fault);
-	channels_show(step->channels, step->sandbox.mnt, step->sandbox.root, &step->fault);
-	if (step->shares[0].done && !stage_window_is_elsewhere(&step->window))
+	channels = channels_show(step->channels, step->sandbox.mnt, step->sandbox.root, &step->fault);
+	if (step->shares[0].done && !elsewhere)
 		open_parents(step);
+	return channels;
 }
 
 /*
@@ -86,43 +89,50 @@ static int open_mounts(struct fault *fault)
  * Checks the files that Slurm has opened for the user in the stage and keeps open; a batch step has none. A process
  * that is not slurmstepd has a copy of its descriptors.
  */
-static void check_stage_files(struct step *step)
+static void check_stage_files(struct step *step, uid_t user, bool elsewhere)
 {
+	const struct sandbox *sandbox = &step->sandbox;
+	const int ours[] = {sandbox->holder, sandbox->stage, sandbox->root, sandbox->net, sandbox->user,
+			    sandbox->mnt,    sandbox->pid,   sandbox->ipc,  sandbox->uts, step->window.home};
 	int mounts = open_mounts(&step->fault);
 
 	if (mounts >= 0 && !step->script[0])
-		stdio_check_own(mounts, step->sandbox.root, &step->fault);
-	if (!stage_window_is_elsewhere(&step->window))
+		stdio_check_own(mounts, sandbox->root, user, ours, sizeof(ours) / sizeof(ours[0]), &step->fault);
+	if (!elsewhere)
 		step->stage_mounts = mounts;
 	else
 		close_fd(&mounts);
 }
 
-/* Ends the time in the stage, in user_init, which Slurm calls as the user: most of it needs root. */
-static void leave_stage(struct step *step)
+/*
+ * Ends the time in the stage, in user_init, which Slurm calls as the user: most of it needs root. Returns the effective
+ * uid that the thread has then, user unless there was a fault.
+ */
+static uid_t leave_stage(struct step *step, uid_t user)
 {
+	const bool elsewhere = stage_window_is_elsewhere(&step->window);
 	bool refused = false;
 	dev_t staged = 0;
-	uid_t user;
 
 	if (step_is_jailed(step)) {
-		check_stage_files(step);
+		check_stage_files(step, user, elsewhere);
 		refused = step->fault.text[0];
 	}
-	if (k_become_root(&user) < 0)
+	if (k_seteuid_from(user, 0) < 0)
 		fault_set(&step->fault, "cannot become root again: %s", strerror(errno));
 	if (step_is_jailed(step))
-		share_with_jail(step);
-	staged = step_is_jailed(step) ? channels_find() : 0;
-	if (stage_window_leave(&step->window, &step->fault) == 0 && refused)
+		staged = share_with_jail(step, elsewhere);
+	if ((elsewhere || stage_window_leave(&step->window, &step->fault) == 0) && refused)
 		step->untold = true; /* its tasks say so in the files for which it is refused */
 	/* EntireStepInNS and namespace/linux have mounted them before the plugin was called, and none in the stage. */
 	if (step_is_jailed(step) && staged == step->channels)
 		channels_show(step->channels, step->sandbox.mnt, step->sandbox.root, &step->fault);
 	if (step_is_jailed(step))
 		note_job_cgroups(&step->node, step->job, step->shares + 1, step->ncgroups);
-	if (k_become_user(user) < 0)
-		fault_set(&step->fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
+	if (k_become_user(user) == 0)
+		return user;
+	fault_set(&step->fault, "cannot become user %u again: %s", (unsigned)user, strerror(errno));
+	return 0;
 }
 
 /*
@@ -144,16 +154,18 @@ static int begin_forks(struct step *step, bool tasks_of_root)
 
 void tasks_prepare(struct step *step, spank_t sp)
 {
+	uid_t user = geteuid();
+
 	step->opened = true;
 	if (step_is_jailed(step))
 		explain_directory(step, sp);
 	if (step->sandbox.mnt >= 0 || step->window.open)
-		leave_stage(step);
+		user = leave_stage(step, user);
 	if (step_is_jailed(step))
 		x11_read(&step->x11, sp);
 	/* The last thing before the tasks are forked. An earlier plugin may see to it that task_post_fork is not
 	 * called. */
-	begin_forks(step, geteuid() == 0); /* the tasks are root's, or leave_stage could not become the user again */
+	begin_forks(step, user == 0); /* the tasks are root's, or leave_stage could not become the user again */
 }
 
 void task_enter(struct step *step)
@@ -223,9 +235,11 @@ void tasks_ended(struct step *step)
 	if (++step->ended != step->forked)
 		return;
 	forks_end();
+	if (stage_window_is_elsewhere(&step->window))
+		return;
 	if (stage_window_leave(&step->window, &late) < 0)
 		slurm_error("gojail: %s", late.text);
-	else if (!stage_window_is_elsewhere(&step->window))
+	else
 		note_memory(step);
 }
 

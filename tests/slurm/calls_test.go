@@ -49,13 +49,13 @@ var callBounds = []struct {
 	most          callCounts
 }{
 	// The counters, the filter, the sandbox's record and 2 of its descriptors; which files Slurm has opened; the ways into the stage and out of it, twice;
-	// the job's PID namespace for the task's fork; the job's cgroups; whether Slurm has mounted an IMEX channel (3), or
-	// has mpi/cray_shasta (1); at the end, what is open is closed.
-	{"later", "slurmstepd", callCounts{"descriptors": 23, "attributes": 15, "rights": 44}},
+	// the job's PID namespace for the task's fork; the job's cgroups; whether Slurm has mpi/pmix or mpi/cray_shasta (2); at the end, what is open is
+	// closed.
+	{"later", "slurmstepd", callCounts{"descriptors": 22, "attributes": 11, "rights": 29}},
 	// What its stdin, stdout and stderr are; 29 attempts to drop a capability, no_new_privs, the filter, three namespaces at once.
 	{"later", "task", callCounts{"attributes": 4, "rights": 34}},
 	// A job's directory, its lock, four records and notes; the request and its replies; what the job has of its own; the line in the journal.
-	{"first", "slurmstepd", callCounts{"descriptors": 72, "attributes": 27, "changes": 18, "messages": 18, "rights": 45, "other": 3}},
+	{"first", "slurmstepd", callCounts{"descriptors": 71, "attributes": 23, "changes": 18, "messages": 18, "rights": 30, "other": 3}},
 	{"first", "task", callCounts{"attributes": 4, "rights": 34}},
 	// The spare that becomes the holder, from the request on.
 	{"first", "builder", callCounts{"descriptors": 52, "attributes": 15, "changes": 5, "messages": 9, "rights": 7, "other": 2}},
