@@ -83,11 +83,11 @@ static int mount_at(int at, const struct gojail_mount *mount, const char *path, 
 	return new_mount;
 }
 
-/* Attaches a new file system to a directory of the jail, wherever symbolic links of the jail lead. Returns as mount_at.
+/* Attaches a new file system to a directory below the jail's root, wherever its symbolic links lead. Returns as
+ * mount_at.
  */
-static int mount_in_root(const struct gojail_mount *mount, const char *path, struct fault *fault)
+static int mount_in_root(int root, const struct gojail_mount *mount, const char *path, struct fault *fault)
 {
-	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int at = root < 0 ? -1 : open_in_root(root, path, 0);
 
 	if (is_own_path(path))
@@ -99,7 +99,8 @@ static int mount_in_root(const struct gojail_mount *mount, const char *path, str
  * Creates a mount point for the batch script's directory, alone in its parent, so that other jobs' do not show. Returns
  * -1 with a fault.
  */
-static int make_lone_target(const struct gojail_request *request, const char *destination, struct fault *fault)
+static int make_lone_target(int root, const struct gojail_request *request, const char *destination,
+			    struct fault *fault)
 {
 	const struct gojail_mount *mount = request_find_mount(request, GOJAIL_MOUNT_SCRIPT);
 	char parent[GOJAIL_PATH_MAX], *slash;
@@ -110,7 +111,7 @@ static int make_lone_target(const struct gojail_request *request, const char *de
 	if (!mount || !slash || slash == parent)
 		return fault_set(fault, "%s is not a directory for batch scripts", destination);
 	*slash++ = '\0';
-	scoped_fd new_mount = mount_in_root(mount, parent, fault);
+	scoped_fd new_mount = mount_in_root(root, mount, parent, fault);
 	if (new_mount < 0)
 		return -1;
 	if (access(GOJAIL_SLURM_CACHE, F_OK) == 0 &&
@@ -125,9 +126,8 @@ static int make_lone_target(const struct gojail_request *request, const char *de
 }
 
 /* Opens the mount target of a tree; whatever symbolic links the jail has, they end in it. Returns -1 with a fault. */
-static int open_target(const struct gojail_tree *tree, struct fault *fault)
+static int open_target(int root, const struct gojail_tree *tree, struct fault *fault)
 {
-	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int at = root < 0 ? -1 :
 			    open_in_root(root, tree->destination,
 					 tree->flags & GOJAIL_TREE_EXACT ? RESOLVE_NO_SYMLINKS : 0);
@@ -137,10 +137,11 @@ static int open_target(const struct gojail_tree *tree, struct fault *fault)
 			at;
 }
 
-static int attach_tree(const struct gojail_request *request, const struct gojail_tree *tree, struct fault *fault)
+static int attach_tree(int root, const struct gojail_request *request, const struct gojail_tree *tree,
+		       struct fault *fault)
 {
-	scoped_fd at = tree->flags & GOJAIL_TREE_ALONE ? make_lone_target(request, tree->destination, fault) :
-							 open_target(tree, fault);
+	scoped_fd at = tree->flags & GOJAIL_TREE_ALONE ? make_lone_target(root, request, tree->destination, fault) :
+							 open_target(root, tree, fault);
 
 	if (at < 0 || (is_own_path(tree->destination) && remember_own(tree->fd, tree->destination, fault) < 0))
 		return -1;
@@ -282,14 +283,14 @@ static int mount_planned(const struct gojail_request *request, const struct goja
  * Mounts what a job has one of: with begun in the template's mounts, whose directories are gojail's own, else where
  * links of the jail's root lead by now. Returns 0, or -1 with a fault.
  */
-static int mount_of_job(const struct gojail_request *request, bool begun, struct fault *fault)
+static int mount_of_job(int root, const struct gojail_request *request, bool begun, struct fault *fault)
 {
 	for (uint32_t i = 0; i < request->nmounts && !(request->flags & GOJAIL_REQUEST_SHARED); i++) {
 		const struct gojail_mount *mount = &request->mounts[i];
 
 		if (!(mount->how & GOJAIL_MOUNT_JOB) || (find_replaceable(mount->destination) != NULL) != begun)
 			continue;
-		scoped_fd new_mount = mount_in_root(mount, mount->destination, fault);
+		scoped_fd new_mount = mount_in_root(root, mount, mount->destination, fault);
 		if (new_mount < 0 || remember_own(new_mount, mount->destination, fault) < 0)
 			return -1;
 	}
@@ -307,7 +308,8 @@ int begin_assembly(const struct gojail_request *request, const struct gojail_tre
 	if (enter_or_unshare(request, trees, GOJAIL_REQUEST_IPC, "ipc", CLONE_NEWIPC, fault) < 0 ||
 	    enter_net(request, trees, &own_net, fault) < 0 || mount_planned(request, trees, own_net, fault) < 0)
 		return -1;
-	return mount_of_job(request, true, fault);
+	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return mount_of_job(root, request, true, fault);
 }
 
 /* Reports whether a sandbox without a network of its own has mounted something over one of the template's mounts, or in
@@ -330,24 +332,22 @@ int check_begun(const struct gojail_request *request, struct fault *fault)
 {
 	static const char *const mounted[] = {"/proc", "/sys", "/dev"};
 
-	for (size_t i = 0; i < sizeof(mounted) / sizeof(mounted[0]); i++) {
-		scoped_fd at = has_mount_in(request, mounted[i]) ? open_template_mount(mounted[i], fault) : -1;
-
-		if (at < 0 && fault->text[0])
+	for (size_t i = 0; i < sizeof(mounted) / sizeof(mounted[0]); i++)
+		if (has_mount_in(request, mounted[i]) && check_template_mount(mounted[i], fault) < 0)
 			return -1;
-	}
 	scoped_fd run = open_template_mount("/run", fault);
 	return run < 0 ? -1 : mount_accounts(run, request, fault);
 }
 
-int finish_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
+int finish_assembly(int root, const struct gojail_request *request, const struct gojail_tree *trees,
+		    struct fault *fault)
 {
 	/* A new one has the host name that the node has now. */
 	if (enter_or_unshare(request, trees, GOJAIL_REQUEST_UTS, "uts", CLONE_NEWUTS, fault) < 0 ||
-	    mount_of_job(request, false, fault) < 0)
+	    mount_of_job(root, request, false, fault) < 0)
 		return -1;
 	for (uint32_t i = 0; i < request->ntrees; i++)
-		if (!(trees[i].flags & ASSEMBLE_NO_MOUNT) && attach_tree(request, &trees[i], fault) < 0)
+		if (!(trees[i].flags & ASSEMBLE_NO_MOUNT) && attach_tree(root, request, &trees[i], fault) < 0)
 			return -1;
 	return 0;
 }

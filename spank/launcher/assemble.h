@@ -39,9 +39,10 @@ bool may_hide_begun(void);
 
 /*
  * Adds what depends on the job, or on what the node is called and the jail's root has by now: the host name, /tmp, and
- * the trees. Returns 0, or -1 with a fault.
+ * the trees, below the jail's open root. Returns 0, or -1 with a fault.
  */
-int finish_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
+int finish_assembly(int root, const struct gojail_request *request, const struct gojail_tree *trees,
+		    struct fault *fault);
 
 /* Reports whether an open file lies on the job's own /tmp, /dev/shm or /dev/pts, as this process mounted them. */
 bool is_own_mount(int fd);

@@ -134,9 +134,11 @@ static int find_userns(const struct gojail_request *request, const struct gojail
 	return make_userns(ZYGOTE_PROC_FD, request->uid, &user, &group, false, fault);
 }
 
-/* Moves a descriptor to a number without a meaning. */
+/* Moves a descriptor to a number without a meaning, unless it has one. */
 static int move_up(int fd)
 {
+	if (fd > GOJAIL_RECORD_FD)
+		return fd;
 	int other = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, GOJAIL_RECORD_FD + 1);
 
 	close_fd(&fd);
@@ -163,17 +165,31 @@ static void open_kept(struct kept *kept)
 		kept->fds[GOJAIL_MNT_FD + i] = move_up(openat(ZYGOTE_PROC_FD, own[i], O_RDONLY | O_CLOEXEC));
 }
 
+/* Describes the jail for job_stage.h. */
+static struct open_jail describe_jail(const struct kept *kept)
+{
+	return (struct open_jail){
+		.proc = ZYGOTE_PROC_FD, .root = kept->fds[GOJAIL_ROOT_FD], .mnt = kept->fds[GOJAIL_MNT_FD]};
+}
+
+/* Gives a descriptor another number. Returns 0 or -1. */
+static int renumber(int fd, int number) { return fd == number || dup3(fd, number, O_CLOEXEC) == number ? 0 : -1; }
+
 /* Puts the descriptors that steps take at their numbers, which nobody uses before the record is written. */
 static void number_kept(struct kept *kept, int user, struct fault *fault)
 {
 	kept->fds[GOJAIL_USER_FD] = move_up(user);
-	kept->fds[GOJAIL_UTS_FD] = move_up(openat(ZYGOTE_PROC_FD, "self/ns/uts", O_RDONLY | O_CLOEXEC));
-	close(GOJAIL_USER_FD); /* there is not always one */
-	for (int number = GOJAIL_STAGE_FD; number < GOJAIL_RECORD_FD; number++)
-		if ((kept->fds[number] < 0 || dup3(kept->fds[number], number, O_CLOEXEC) < 0) &&
+	/* The last number, and so the first that is given: all others are above these by now. */
+	kept->fds[GOJAIL_UTS_FD] = openat(ZYGOTE_PROC_FD, "self/ns/uts", O_RDONLY | O_CLOEXEC);
+	for (int number = GOJAIL_UTS_FD; number >= GOJAIL_STAGE_FD; number--)
+		if ((kept->fds[number] < 0 || renumber(kept->fds[number], number) < 0) &&
 		    (number != GOJAIL_USER_FD || user >= 0))
 			fault_set(fault, "cannot keep the sandbox's namespaces: %s", strerror(errno));
+	if (user < 0)
+		close(GOJAIL_USER_FD); /* that of the zygote's with this number, or the one just opened */
 }
+
+_Static_assert(GOJAIL_UTS_FD == GOJAIL_RECORD_FD - 1, "the last number before the record's");
 
 /* Reports whether another job is likely to ask for the same: not a second sandbox of a job, no network, no root of its
  * own. */
@@ -203,10 +219,11 @@ __attribute__((noreturn)) static void hold_sandbox(int talk, const struct gojail
 						   const struct gojail_tree *trees, const struct record *self,
 						   struct kept *kept, struct fault *fault)
 {
+	const struct open_jail jail = describe_jail(kept);
 	int user = -1, record;
 	char byte;
 
-	if (fault->text[0] || finish_assembly(request, trees, fault) < 0 ||
+	if (fault->text[0] || finish_assembly(jail.root, request, trees, fault) < 0 ||
 	    ((request->flags & GOJAIL_REQUEST_ROOT) && (user = find_userns(request, trees, fault)) < 0)) {
 		send_reply(talk, self, fault);
 		_exit(1);
@@ -215,12 +232,13 @@ __attribute__((noreturn)) static void hold_sandbox(int talk, const struct gojail
 	if (may_hide_begun())
 		kept->fds[GOJAIL_STAGE_FD] = -1; /* the stage is made anew, with what the jail shows by now */
 	kept->fds[GOJAIL_STAGE_FD] =
-		move_up(finish_job_stage(ZYGOTE_PROC_FD, kept->fds[GOJAIL_STAGE_FD], trees, request->ntrees, fault));
+		move_up(finish_job_stage(&jail, kept->fds[GOJAIL_STAGE_FD], trees, request->ntrees, fault));
 	number_kept(kept, user, fault);
 	send_reply(talk, self, fault);
-	if (fault->text[0] || scm_receive(talk, &byte, &record) != 1 ||
-	    dup3(move_up(record), GOJAIL_RECORD_FD, O_CLOEXEC) < 0)
+	if (fault->text[0] || scm_receive(talk, &byte, &record) != 1 || renumber(record, GOJAIL_RECORD_FD) < 0)
 		_exit(1);
+	if (record != GOJAIL_RECORD_FD)
+		close(record);
 	/* Root in a jail sees the numbers in /proc/PID/fd; to open them takes ptrace's rights over us (proc_pid_fd(5)).
 	 */
 	prctl(PR_SET_DUMPABLE, 0);
@@ -314,6 +332,7 @@ void run_spare(int zygote, const struct gojail_request *pattern)
 	struct gojail_request begun = *pattern, request = {0};
 	struct kept kept = KEPT_NONE;
 	struct fault fault = {0};
+	struct open_jail jail;
 	struct record self;
 	int talk;
 
@@ -324,9 +343,11 @@ void run_spare(int zygote, const struct gojail_request *pattern)
 		_exit(1);
 	open_kept(&kept);
 	note_begun(kept.fds[GOJAIL_ROOT_FD], &fault);
-	kept.fds[GOJAIL_STAGE_FD] = move_up(begin_job_stage(ZYGOTE_PROC_FD, &fault));
+	jail = describe_jail(&kept);
+	kept.fds[GOJAIL_STAGE_FD] = move_up(begin_job_stage(&jail, &fault));
 	if (fault.text[0] || !has_root(&kept))
 		_exit(1);
+	self = read_self(ZYGOTE_PROC_FD);
 	/*
 	 * A spare that is stopped goes on when its zygote ends, notices that, and ends too. A holder ignores the
 	 * signal.
@@ -343,11 +364,8 @@ void run_spare(int zygote, const struct gojail_request *pattern)
 		_exit(0); /* the next spare is like this one */
 	}
 	close(ZYGOTE_SOCKET_FD);
-	close(ZYGOTE_MOUNTS_FD);
-	close(ZYGOTE_STAGE_MOUNTS_FD);
-	close(zygote);
+	close(zygote); /* the other descriptors end when the sandbox gets their numbers, or is held */
 	prctl(PR_SET_NAME, BUILDER);
-	self = read_self(ZYGOTE_PROC_FD);
 	send_reply(talk, &self,
 		   &fault); /* before what may hang: the jail's root can be on storage that does not answer */
 	if (receive_request(talk, &request, trees, &fault) == 0)

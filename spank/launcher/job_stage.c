@@ -78,10 +78,9 @@ static void add_copy(struct copies *copies, const char *path, int mount, bool no
  * leads to that. Nothing outlives the job there, so that links lead to no file of others. Returns 0, or -1 with a
  * fault.
  */
-static int clone_own_mounts(int first, int end, struct copies *copies, struct fault *fault)
+static int clone_own_mounts(int root, int first, int end, struct copies *copies, struct fault *fault)
 {
 	static const char *const own[OWN] = {"/dev/shm", "/dev/pts", "/tmp"};
-	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	for (int i = first; i < end; i++) {
 		scoped_fd at = open_own(root, own[i], i == PTS ? RESOLVE_NO_SYMLINKS : 0, fault);
@@ -110,43 +109,43 @@ static void clone_trees(const struct gojail_tree *trees, uint32_t count, struct 
  * Attaches the copies in a stage, and closes them; with anew in a copy of that stage. Returns the stage, or -1 with a
  * fault. The process stays in its namespace.
  */
-static int attach_copies(int proc, int stage, bool anew, struct copies *copies, struct fault *fault)
+static int attach_copies(const struct open_jail *jail, int stage, bool anew, struct copies *copies, struct fault *fault)
 {
-	scoped_fd jail = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	int result = -1, missing = 0;
 
-	if (!fault->text[0] && !copies->failed && jail >= 0 && setns(stage, CLONE_NEWNS) == 0 &&
+	if (!fault->text[0] && !copies->failed && jail->mnt >= 0 && setns(stage, CLONE_NEWNS) == 0 &&
 	    (!anew || unshare(CLONE_NEWNS) == 0)) {
 		/* A user's mount may be where the stage has nothing. */
 		for (int i = 0; i < copies->count; i++)
 			missing += attach_mount_at(copies->trees[i], copies->paths[i]) < 0 && i < copies->required;
 		if (!missing)
-			result = anew ? openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC) : stage;
+			result = anew ? openat(jail->proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC) : stage;
 	}
 	if (result < 0)
 		fault_set(fault, "cannot create the stage of the job: %s", strerror(errno));
 	for (int i = 0; i < copies->count; i++)
 		close_fd(&copies->trees[i]);
-	if (jail < 0 || setns(jail, CLONE_NEWNS) < 0) {
+	if (jail->mnt < 0 || setns(jail->mnt, CLONE_NEWNS) < 0) {
 		fault_set(fault, "cannot return from the stage: %s", strerror(errno));
 		return -1;
 	}
 	return result;
 }
 
-int begin_job_stage(int proc, struct fault *fault)
+int begin_job_stage(const struct open_jail *jail, struct fault *fault)
 {
 	struct copies copies = {.count = 0};
 
-	clone_own_mounts(0, BEGUN, &copies, fault);
-	return attach_copies(proc, GOJAIL_STAGE_FD, true, &copies, fault);
+	clone_own_mounts(jail->root, 0, BEGUN, &copies, fault);
+	return attach_copies(jail, GOJAIL_STAGE_FD, true, &copies, fault);
 }
 
-int finish_job_stage(int proc, int stage, const struct gojail_tree *trees, uint32_t count, struct fault *fault)
+int finish_job_stage(const struct open_jail *jail, int stage, const struct gojail_tree *trees, uint32_t count,
+		     struct fault *fault)
 {
 	struct copies copies = {.count = 0};
 
-	if (clone_own_mounts(stage < 0 ? 0 : BEGUN, OWN, &copies, fault) == 0)
+	if (clone_own_mounts(jail->root, stage < 0 ? 0 : BEGUN, OWN, &copies, fault) == 0)
 		clone_trees(trees, count, &copies);
-	return attach_copies(proc, stage < 0 ? GOJAIL_STAGE_FD : stage, stage < 0, &copies, fault);
+	return attach_copies(jail, stage < 0 ? GOJAIL_STAGE_FD : stage, stage < 0, &copies, fault);
 }

@@ -128,15 +128,19 @@ int find_template_mounts(int proc, struct fault *fault)
 				 "in the jail's root? Run: gojail reload");
 }
 
-/* Returns the id of the mount of which an open file is the root, or 0. */
-static uint64_t read_mount_point(int at)
+/* Returns the id of the mount of which a file is the root, or 0: of at, where path is "". */
+static uint64_t read_mount_point_at(int at, const char *path)
 {
 	struct statx about = {0};
 
-	if (statx(at, "", AT_EMPTY_PATH, STATX_MNT_ID, &about) < 0 || !(about.stx_attributes & STATX_ATTR_MOUNT_ROOT))
+	if (statx(at, path, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_MNT_ID, &about) < 0 ||
+	    !(about.stx_attributes & STATX_ATTR_MOUNT_ROOT))
 		return 0;
 	return about.stx_mnt_id;
 }
+
+/* Returns the id of the mount of which an open file is the root, or 0. */
+static uint64_t read_mount_point(int at) { return read_mount_point_at(at, ""); }
 
 /*
  * Reports whether root in the jail may install what the template has at a path: a file that is a mount point cannot be
@@ -280,6 +284,14 @@ static bool is_template_mount(int at, const char *path)
 	return false;
 }
 
+static int fault_replaced(const char *path, struct fault *fault)
+{
+	return fault_set(fault,
+			 "%s of the jail is not what was mounted there; did somebody rename it in the jail's root? "
+			 "Run: gojail reload",
+			 path);
+}
+
 int open_template_mount(const char *path, struct fault *fault)
 {
 	int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -290,10 +302,17 @@ int open_template_mount(const char *path, struct fault *fault)
 		return fault_set(fault, "cannot open %s of the jail: %s; does its storage work? See: gojail check",
 				 path, strerror(errno));
 	close_fd(&fd);
-	return fault_set(fault,
-			 "%s of the jail is not what was mounted there; did somebody rename it in the jail's root? "
-			 "Run: gojail reload",
-			 path);
+	return fault_replaced(path, fault);
+}
+
+int check_template_mount(const char *path, struct fault *fault)
+{
+	const uint64_t id = read_mount_point_at(AT_FDCWD, path);
+
+	for (size_t i = 0; i < REPLACEABLE && id; i++)
+		if (strcmp(path, replaceable[i].path) == 0 && id == noted[i])
+			return 0;
+	return fault_replaced(path, fault);
 }
 
 int note_template_mounts(struct fault *fault)

@@ -27,6 +27,9 @@ int open_template_mount(const char *path, struct fault *fault);
 /* Notes which mounts are there: open_template_mount refuses others from then on. Returns 0, or -1 with a fault. */
 int note_template_mounts(struct fault *fault);
 
+/* Checks that what note_template_mounts noted at that path is there. Returns 0, or -1 with a fault. */
+int check_template_mount(const char *path, struct fault *fault);
+
 /*
  * Mounts a new file system over one of these, and moves to it the template's mounts from below the old one; /dev and
  * /run get their nodes, links and directories again, too. Returns 0, or -1 with a fault.

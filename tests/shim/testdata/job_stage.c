@@ -102,21 +102,26 @@ int main(int argc, char **argv)
 	MUST(chdir(argv[1]));
 	MUST((int)syscall(SYS_pivot_root, ".", "."));
 	MUST(umount2(".", MNT_DETACH));
+	struct open_jail jail = {.proc = proc, .root = -1};
 	const bool spare = argc == 4 && strcmp(argv[3], "spare") == 0;
 	int stage = -1;
 
-	if (begin_assembly(&request, NULL, &fault) == 0 && spare) {
-		note_begun(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), &fault);
-		stage = begin_job_stage(proc, &fault);
+	if (begin_assembly(&request, NULL, &fault) == 0) {
+		MUST(jail.root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+		MUST(jail.mnt = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC));
+	}
+	if (!fault.text[0] && spare) {
+		note_begun(jail.root, &fault);
+		stage = begin_job_stage(&jail, &fault);
 		run_owner(begin[1], owner);
 		check_begun(&request, &fault);
 	}
-	if (!fault.text[0] && finish_assembly(&request, NULL, &fault) == 0) {
+	if (!fault.text[0] && finish_assembly(jail.root, &request, NULL, &fault) == 0) {
 		write_file("/tmp/whose", "job");
 		write_file("/dev/shm/whose", "shm");
 		if (!spare)
 			run_owner(begin[1], owner);
-		stage = finish_job_stage(proc, may_hide_begun() ? -1 : stage, NULL, 0, &fault);
+		stage = finish_job_stage(&jail, may_hide_begun() ? -1 : stage, NULL, 0, &fault);
 		if (stage >= 0) {
 			MUST(setns(stage, CLONE_NEWNS));
 			print_file("/tmp/whose");
