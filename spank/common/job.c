@@ -66,14 +66,17 @@ static int lock_job(struct build *build, bool *created)
 	}
 }
 
-/* Links a file of the template to a name in the job's directory, for people only: no step fails for it. */
+/* Links a file of the template to a name in the job's directory, for people only: no step fails for it. An earlier
+ * sandbox may have left the name. */
 static void link_to_template(const struct build *build, const char *file, const char *to)
 {
 	char from[GOJAIL_PATH_MAX + 128];
 
 	snprintf(from, sizeof(from), "%s/" GOJAIL_JAILS "/%s/%s", build->node->state, build->jail->name, file);
-	unlinkat(build->job, to, 0);
-	linkat(AT_FDCWD, from, build->job, to, 0);
+	if (linkat(AT_FDCWD, from, build->job, to, 0) == 0 || (errno != EEXIST && errno != ENOENT))
+		return;
+	if (!build->first && unlinkat(build->job, to, 0) == 0)
+		linkat(AT_FDCWD, from, build->job, to, 0);
 }
 
 /*
@@ -87,7 +90,8 @@ static int write_beside(const struct build *build)
 	char to[SANDBOX_NAME_MAX + 16];
 
 	snprintf(to, sizeof(to), "%s" GOJAIL_MOUNTS_SUFFIX, name);
-	unlinkat(build->job, to, 0);
+	if (!build->first)
+		unlinkat(build->job, to, 0);
 	if (mounts && job_write_text(build->job, to, mounts) < 0)
 		return fault_set(build->fault, "cannot write %s in the state directory: %s; is it full or read-only?",
 				 to, strerror(errno));
@@ -202,7 +206,7 @@ static int request_namespaces(const struct build *build)
 	uint64_t existing;
 
 	build->request->flags |= wanted;
-	if (record_find(build->job, GOJAIL_NAMESPACES, &first) < 0)
+	if (build->first || record_find(build->job, GOJAIL_NAMESPACES, &first) < 0)
 		return 0;
 	existing = strtoull(first.key, NULL, 16);
 	for (int i = 0; i < SANDBOX_KINDS; i++)
@@ -218,7 +222,7 @@ static int write_namespace_record(const struct build *build, const struct record
 	const uint32_t own = build->jail->namespaces & OWN_KINDS;
 	struct record first = *holder, other;
 
-	if (!own || record_find(build->job, GOJAIL_NAMESPACES, &other) == 0)
+	if (!own || (!build->first && record_find(build->job, GOJAIL_NAMESPACES, &other) == 0))
 		return 0;
 	snprintf(first.key, sizeof(first.key), "%016x", (unsigned)own);
 	return record_write(build->job, GOJAIL_NAMESPACES, &first, build->fault);
@@ -438,10 +442,10 @@ static int find_or_build_locked(struct build *build, bool created)
 		return -1;
 	/* A process that builds a sandbox has noted the owner before, under the lock: without an owner there is no
 	 * sandbox. */
-	created = created && owner == JOB_OWNER_NOTED;
-	if (!created && find_usable(build) == 0)
+	build->first = created && owner == JOB_OWNER_NOTED;
+	if (!build->first && find_usable(build) == 0)
 		return 0;
-	if (build->fault->text[0] || (!created && count_sandboxes(build->job, build->fault) < 0))
+	if (build->fault->text[0] || (!build->first && count_sandboxes(build->job, build->fault) < 0))
 		return -1;
 	prepared = storage_prepare_template(build->node, build->jail, false, build->until, build->fault);
 	if (prepared < 0)

@@ -52,6 +52,7 @@ struct build {
 	struct sandbox *sandbox;
 	char name[SANDBOX_NAME_MAX + 1];
 	int job;                        /* the job's state directory, which is locked */
+	bool first;                     /* no sandbox is there */
 	struct gojail_request *request; /* to the zygote */
 	struct gojail_tree *trees;      /* of the request, which the caller closes */
 };

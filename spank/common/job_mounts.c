@@ -76,12 +76,13 @@ static int open_munge_tree(const struct jail *jail)
  * Finds another sandbox of the same job, of that jail or of any: /dev/shm, and a /tmp in memory, are one per job; the
  * changes to the root are one per job and jail. Returns 0 or -1.
  */
-static int find_sibling(int job, const char *jail, struct record *sibling)
+static int find_sibling(const struct build *build, const char *jail, struct record *sibling)
 {
-	scoped_list *dir = list_directory(openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	scoped_list *dir =
+		build->first ? NULL : list_directory(openat(build->job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 
-	for (const char *name; (name = job_next_sandbox(dir));)
-		if (sandbox_is_of_jail(name, jail) && record_find(job, name, sibling) == 0)
+	for (const char *name; dir && (name = job_next_sandbox(dir));)
+		if (sandbox_is_of_jail(name, jail) && record_find(build->job, name, sibling) == 0)
 			return 0;
 	return -1;
 }
@@ -146,7 +147,7 @@ static int add_root(const struct build *build)
 
 	if (!is_writable(jail))
 		return 0;
-	scoped_fd process = find_sibling(build->job, jail->name, &sibling) == 0 ? record_open_proc(&sibling) : -1;
+	scoped_fd process = find_sibling(build, jail->name, &sibling) == 0 ? record_open_proc(&sibling) : -1;
 	scoped_fd mnt = open_namespace(process, "mnt");
 	if (mnt >= 0)
 		return job_add_tree(build, visit_clone_mount(mnt, NULL), "/", GOJAIL_TREE_ROOT) == 0 ?
@@ -164,7 +165,7 @@ int collect_job_mounts(const struct build *build)
 	const struct sandbox_spec *spec = build->spec;
 	const struct jail *jail = build->jail;
 	struct record sibling;
-	scoped_fd process = find_sibling(build->job, NULL, &sibling) == 0 ? record_open_pidfd(&sibling) : -1;
+	scoped_fd process = find_sibling(build, NULL, &sibling) == 0 ? record_open_pidfd(&sibling) : -1;
 	scoped_fd stage = process < 0 ? -1 : record_get_fd(&sibling, process, GOJAIL_STAGE_FD);
 
 	if (stage >= 0) {

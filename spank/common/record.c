@@ -118,6 +118,17 @@ int record_find(int dir, const char *name, struct record *record)
 /* What gojail/state/record.go reads, and no more. */
 _Static_assert(sizeof(GOJAIL_RELEASE) - 1 <= 32, "the version is too long for a record");
 
+/* Creates a file, in the place of one that a process left that was killed. Returns -1 with errno. */
+static int create_file(int dir, const char *name)
+{
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+	int fd = openat(dir, name, flags, 0600);
+
+	if (fd < 0 && errno == EEXIST && unlinkat(dir, name, 0) == 0)
+		fd = openat(dir, name, flags, 0600);
+	return fd;
+}
+
 int record_write(int dir, const char *name, const struct record *record, struct fault *fault)
 {
 	char temporary[GOJAIL_NAME_MAX * 2 + 8], text[128];
@@ -126,8 +137,7 @@ int record_write(int dir, const char *name, const struct record *record, struct 
 	snprintf(temporary, sizeof(temporary), ".%s.new", name);
 	length = snprintf(text, sizeof(text), "%d %d %" PRIu64 " %s %" PRIu32 " " GOJAIL_RELEASE "\n", GOJAIL_VERSION,
 			  (int)record->pid, record->start, record->key, record->uid);
-	unlinkat(dir, temporary, 0);
-	scoped_fd fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	scoped_fd fd = create_file(dir, temporary);
 	if (fd < 0)
 		goto failed;
 	written = (int)write(fd, text, (size_t)length);
