@@ -15,14 +15,17 @@
 /* Reports whether the caller is the main thread of its process. A forked child has the pthread_t of its parent. */
 static bool is_main_thread(void)
 {
-	static pthread_t main_thread;
-	static bool known;
+	/* Not all zero: in a page with other data, which is written to in any case. */
+	static struct {
+		bool unknown;
+		pthread_t thread;
+	} main = {.unknown = true};
 
-	if (!known && syscall(SYS_gettid) == getpid()) {
-		main_thread = pthread_self();
-		known = true;
+	if (main.unknown && syscall(SYS_gettid) == getpid()) {
+		main.thread = pthread_self();
+		main.unknown = false;
 	}
-	return known && pthread_equal(main_thread, pthread_self());
+	return !main.unknown && pthread_equal(main.thread, pthread_self());
 }
 
 int open_own_proc(const char *name)

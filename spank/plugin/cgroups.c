@@ -49,7 +49,7 @@ static int set_path(struct shared *cgroup, const char *controllers, const char *
 
 int find_job_cgroups(struct shared *list, int max)
 {
-	static char text[16384]; /* what is beyond it is not shown */
+	char text[16384]; /* what is beyond it is not shown */
 	scoped_fd fd = open_own_proc("cgroup");
 	char *at = text, *end;
 	int count = 0;

@@ -71,15 +71,14 @@ static int read_spec(spank_t sp, uint32_t id, struct sandbox_spec *spec, struct 
 }
 
 /*
- * Reads a list from the step's environment; "" if Slurm sets none. One that cannot be read whole is a fault, never
- * read in part.
+ * Reads a list from the step's environment into list; result is "" if Slurm sets none, and no page of list is written
+ * to. A list that cannot be read whole is a fault, never read in part.
  */
-static int read_list(spank_t sp, const char *name, char *list, size_t size, struct fault *fault)
+static int read_list(spank_t sp, const char *name, char *list, size_t size, const char **result, struct fault *fault)
 {
 	spank_err_t got = spank_getenv(sp, name, list, (int)size);
 
-	if (got == ESPANK_ENV_NOEXIST)
-		list[0] = '\0';
+	*result = got == ESPANK_SUCCESS ? list : "";
 	if (got == ESPANK_SUCCESS || got == ESPANK_ENV_NOEXIST)
 		return 0;
 	return fault_set(fault, "cannot read %s of the step: %s; ask your administrator", name,
@@ -95,13 +94,9 @@ static int find_gres(spank_t sp, uint32_t id, struct sandbox_spec *spec, struct 
 	static char gpus[GOJAIL_GRES_MAX], nics[GOJAIL_GRES_MAX];
 	bool whole = id == SLURM_BATCH_SCRIPT || id == SLURM_INTERACTIVE_STEP;
 
-	spec->gpus = gpus;
-	spec->nics = nics;
-	return read_list(sp, whole ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS", gpus, sizeof(gpus), fault) < 0 ||
-			       read_list(sp, whole ? "SLURM_JOB_NICS" : "SLURM_STEP_NICS", nics, sizeof(nics), fault) <
-				       0 ?
-		       -1 :
-		       0;
+	if (read_list(sp, whole ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS", gpus, sizeof(gpus), &spec->gpus, fault) < 0)
+		return -1;
+	return read_list(sp, whole ? "SLURM_JOB_NICS" : "SLURM_STEP_NICS", nics, sizeof(nics), &spec->nics, fault);
 }
 
 /* Reads what the user asked for, or the site's default. Returns 0, or -1 with a fault. */
@@ -216,10 +211,11 @@ static void note_failure(const struct step *step, spank_t sp, uint32_t id, const
 static int prepare_jail(struct step *step, spank_t sp, uint32_t id)
 {
 	static struct step_options options;
+	static struct jail
+		jail; /* on the stack it would take all that is called here to pages that Slurm does not use */
 	struct sandbox_spec spec = {0};
 	struct site site = {0};
 	bool known = false;
-	struct jail jail;
 	int result = -1;
 
 	if (step->fault.text[0] || node_check_state(&step->node, &step->fault) < 0) {

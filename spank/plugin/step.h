@@ -17,7 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is written in each task comes first, apart from the buffers: the first write to a page is a fault. */
+/* What is written in each task comes first, then what is written in each step, and last the large buffers, of which a
+ * part is used: the first write to a page is a fault, and a page that is this process's alone. */
 struct step {
 	bool begun;             /* the descriptors have their values */
 	bool asked;             /* slurm_spank_init_post_opt was called */
@@ -45,13 +46,13 @@ struct step {
 	char job[32];                   /* its number, once it is known */
 	char jail[GOJAIL_NAME_MAX + 1]; /* its jail's name, once it is known */
 	char script[GOJAIL_PATH_MAX];   /* directory of the batch script, or "" */
-	struct x11 x11;
 	struct program program;
-	struct confine confine;
 	struct pmix pmix;
+	int ncgroups; /* of the job, in shares + 1, until its memory is noted */
 	struct shared
 		shares[1 + CGROUPS_MAX]; /* the directory of the step's MPI server, if it has one; the job's cgroups */
-	int ncgroups;                    /* of the job, in shares + 1, until its memory is noted */
+	struct x11 x11;
+	struct confine confine;
 };
 
 /* Returns the step of this process: slurmstepd has one. */

@@ -36,7 +36,7 @@ static void open_parents(struct step *step)
  */
 static void find_mpi_directory(struct step *step, struct shared *one)
 {
-	static char path[sizeof(one->path)];
+	char path[sizeof(one->path)];
 	const char *name = strrchr(one->path, '/') + 1;
 
 	if (snprintf(path, sizeof(path), "%.*smpi_cray_shasta/%s", (int)(name - one->path), one->path,
