@@ -10,6 +10,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
 	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/internal/pciaddress"
 )
 
 // gpuFacts is the result of one query of NVML. All GPU checks of a run share it, since they run
@@ -175,11 +176,10 @@ func (g *gpuState) clearNumbers() {
 
 // shortenPCI converts NVML's "00000000:1B:00.0" to the bus's "0000:1b:00.0".
 func shortenPCI(pci string) string {
-	domain, rest, found := strings.Cut(strings.ToLower(pci), ":")
-	if !found || len(domain) != 8 {
-		return strings.ToLower(pci)
+	if short, ok := pciaddress.Parse(pci); ok {
+		return short
 	}
-	return strings.TrimPrefix(domain, "0000") + ":" + rest
+	return strings.ToLower(pci)
 }
 
 // decodeCText converts a NUL-terminated C string.

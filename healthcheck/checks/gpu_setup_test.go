@@ -136,7 +136,7 @@ func TestGPULeftovers(t *testing.T) {
 }
 
 func TestShortPCI(t *testing.T) {
-	for in, out := range map[string]string{"00000000:1B:00.0": "0000:1b:00.0", "00010000:1B:00.0": "00010000:1b:00.0", "": "", "0001:2A:00.0": "0001:2a:00.0"} {
+	for in, out := range map[string]string{"00000000:1B:00.0": "0000:1b:00.0", "00010000:1B:00.0": "10000:1b:00.0", "": "", "0001:2A:00.0": "0001:2a:00.0"} {
 		assert.Equal(t, out, shortenPCI(in))
 	}
 	assert.True(t, strings.HasPrefix(shortenPCI("00000009:01:00.0"), "0009"))
