@@ -4,6 +4,7 @@ package metrics
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/gojail/gojail/internal/metric"
 )
@@ -18,8 +19,9 @@ type VF struct {
 	PF     string // name of the card
 	Number string
 
-	Interface map[string]uint64            // counters by the names of sysfs; a missing one is unknown
-	Ports     map[string]map[string]uint64 // counters of each port of the RDMA device, data in bytes
+	Interface map[string]uint64 // counters by the names of sysfs; a missing one is unknown
+	// counters of each port of the RDMA device, "1", and of the card's further ones, "mlx5_1/1"; data in bytes
+	Ports map[string]map[string]uint64
 }
 
 // HeldVF is a VF that is not free.
@@ -79,10 +81,14 @@ func (s sink) addVF(f *Facts, v *VF) {
 			s.add(c.family, float64(n), v.Job, v.Rail)
 		}
 	}
-	for port, counters := range v.Ports {
+	for name, counters := range v.Ports {
+		device, port, further := strings.Cut(name, "/") // of a card with several devices
+		if !further {
+			device, port = v.RDMA, name
+		}
 		for _, c := range portCounters {
 			if n, known := counters[c.file]; known {
-				s.add(c.family, float64(n), v.Job, v.Rail, v.RDMA, port)
+				s.add(c.family, float64(n), v.Job, v.Rail, device, port)
 			}
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/policy"
+	"github.com/gojail/gojail/netsetup/provision"
 )
 
 // jobDevices are the devices that jobs have, by the journals of their VFs. A journal has the
@@ -30,7 +31,11 @@ type jobDevices struct {
 
 // listHeldVFs returns the VFs that jobs have, and those in quarantine.
 func listHeldVFs(h *check.Host, s *check.Settings) ([]attach.HeldVF, error) {
-	return attach.ListHeld(filepath.Join(newJailNode(h, s).State, "net"))
+	return attach.ListHeld(stateOfVFs(h, s))
+}
+
+func stateOfVFs(h *check.Host, s *check.Settings) string {
+	return attach.StateDir(newJailNode(h, s).State)
 }
 
 // HaveInterface reports whether a job has the network interface, or it has come back.
@@ -40,7 +45,7 @@ func (d jobDevices) HaveInterface(name string, exists func() bool) (bool, error)
 
 // HaveRDMA reports whether a job has the RDMA device, or it has come back.
 func (d jobDevices) HaveRDMA(name string, exists func() bool) (bool, error) {
-	return d.have(func(vf attach.HeldVF) bool { return vf.RDMA == name }, exists)
+	return d.have(func(vf attach.HeldVF) bool { return slices.Contains(vf.RDMA, name) }, exists)
 }
 
 // have looks at the journals, then at the device, and once more at both: a job that gets or
@@ -61,7 +66,7 @@ func (d jobDevices) have(isDevice func(attach.HeldVF) bool, exists func() bool) 
 		if exists() {
 			return true, nil
 		}
-		if i := slices.IndexFunc(held, func(vf attach.HeldVF) bool { return vf.Interface == "" }); i >= 0 {
+		if i := slices.IndexFunc(held, func(vf attach.HeldVF) bool { return vf.Job == "" }); i >= 0 {
 			return false, errors.New("the journal of VF " + held[i].PCI + " is damaged")
 		}
 	}
@@ -74,11 +79,11 @@ func (d jobDevices) isThere(vf attach.HeldVF) bool {
 	return (err != nil || vf.Boot == boot) && mayExist(filepath.Join(d.h.Roots.Sys, "bus/pci/devices", vf.PCI))
 }
 
-// LeaveDown reports whether an RDMA device of the node may be down: it belongs to a VF that a job
+// LeaveDown reports whether an RDMA device of the node may be down: it belongs to a VF or whole card that a job
 // has (shared mode), or to one of a policy whose interface is down until a job gets it.
 func (d jobDevices) LeaveDown(rdma string) bool {
 	path, err := filepath.EvalSymlinks(filepath.Join(d.h.Roots.Sys, "class/infiniband", rdma, "device"))
-	if err != nil || !mayExist(filepath.Join(path, "physfn")) {
+	if err != nil {
 		return false
 	}
 	pci := filepath.Base(path)
@@ -101,20 +106,31 @@ func isSetDown(device string) bool {
 	})
 }
 
-// isOfPolicy reports whether a policy of network.toml gives the VF to jobs.
+// isOfPolicy reports whether a policy of network.toml gives the VF or card to jobs.
 func (d jobDevices) isOfPolicy(pci string) bool {
 	cfg, err := config.Load(d.s.Network.Config, d.h.Node)
 	if err != nil {
 		return false
 	}
-	inv, err := inventory.Read(inventory.Roots{Sys: d.h.Roots.Sys, Proc: d.h.Roots.Proc, Dev: d.h.Roots.Dev})
+	inv, err := readInventory(d.h, d.s)
 	if err != nil {
 		return false
 	}
 	cards, _, _ := policy.FindCards(cfg, inv)
 	return slices.ContainsFunc(cards, func(c policy.Card) bool {
-		return slices.ContainsFunc(c.PF.VFs, func(vf *inventory.VF) bool {
-			return vf.PCI == pci && vf.Number < len(c.VFs) && c.VFs[vf.Number] != nil
+		return slices.ContainsFunc(c.Policies, func(p *config.Policy) bool {
+			return slices.ContainsFunc(c.ListFunctions(p),
+				func(vf *inventory.VF) bool { return vf != nil && vf.PCI == pci })
 		})
 	})
+}
+
+// readInventory reads the node's cards, with all names by which policies select them.
+func readInventory(h *check.Host, s *check.Settings) (*inventory.Inventory, error) {
+	roots := inventory.Roots{Sys: h.Roots.Sys, Proc: h.Roots.Proc, Dev: h.Roots.Dev}
+	_, names, err := provision.OpenHost()
+	if err == nil {
+		defer names.Close()
+	}
+	return attach.ReadInventory(roots, names, stateOfVFs(h, s)) // without the namespace, alternative names are missing
 }

@@ -25,7 +25,7 @@ func vfs(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 		return check.NewFinding(check.Fail, "%s", formatLine(oneline.Text(err.Error())))
 	}
 	roots := inventory.Roots{Sys: h.Roots.Sys, Proc: h.Roots.Proc, Dev: h.Roots.Dev}
-	inv, err := inventory.Read(roots)
+	inv, err := readInventory(h, s)
 	if err != nil {
 		return check.NewFinding(check.Unknown, "%s", formatLine(err.Error()))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/refusal"
+	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/link"
 	"github.com/gojail/gojail/netsetup/policy"
@@ -67,12 +68,21 @@ func (s *session) isComplete(known *record) bool {
 	if known == nil || known.Network == nil || known.Netns != s.netns || known.Boot != s.boot {
 		return false
 	}
-	for _, r := range known.Network.Rails {
-		if _, err := s.site.hardware.find(s.space, r.PCI); err != nil {
-			return false
-		}
+	return !slices.ContainsFunc(known.Network.Rails, func(r RailNet) bool { return !s.hasFunction(&r) })
+}
+
+// hasFunction reports whether the function of a rail is in the session's namespace, or, where only shared RDMA devices
+// are given, whether the job's journal has it.
+func (s *session) hasFunction(r *RailNet) bool {
+	if r.Name != "" {
+		_, err := s.site.hardware.find(s.space, r.PCI)
+		return err == nil
 	}
-	return true
+	e, err := s.state.readEntry(r.PCI)
+	if err == nil && e.RDMA == config.RDMAExclusive {
+		_, err = s.site.hardware.findRDMA(s.space, r.PCI)
+	}
+	return err == nil && e.Job == s.job
 }
 
 // attach gives the job its VFs, without undoing anything after an error. The record gets its network last: a record
@@ -204,11 +214,8 @@ func (s *session) chooseVFs(j Job) ([]choice, error) {
 			return nil, err
 		}
 	}
-	inv, err := inventory.Read(s.site.Roots)
+	inv, err := ReadInventory(s.site.Roots, s.host, s.site.State)
 	if err != nil {
-		return nil, err
-	}
-	if err := provision.AddAltNames(inv, s.host); err != nil {
 		return nil, err
 	}
 	cards, _, err := policy.FindCards(s.site.Config, inv)
@@ -218,6 +225,15 @@ func (s *session) chooseVFs(j Job) ([]choice, error) {
 	held, err := s.state.listTaken(s.site.Config)
 	if err != nil {
 		return nil, err
+	}
+	uses, err := provision.FindUses(s.host, s.site.Roots, s.site.Config, cards)
+	if err != nil {
+		return nil, err
+	}
+	for pci, use := range uses {
+		if held.vfs[pci] == "" {
+			held.vfs[pci] = "the node uses it: " + use
+		}
 	}
 	var gpus []*inventory.GPU
 	for _, gpu := range inv.GPUs {

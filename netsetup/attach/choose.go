@@ -90,13 +90,9 @@ func isGRESNamed(rail *config.Rail) bool {
 func listCandidates(rail *config.Rail, cards []policy.Card) (all []choice) {
 	slot := 0
 	for _, c := range cards {
-		for number, p := range c.VFs {
-			if p != rail.Policy {
-				continue
-			}
-			i := slices.IndexFunc(c.PF.VFs, func(vf *inventory.VF) bool { return vf.Number == number })
-			if i >= 0 {
-				all = append(all, choice{rail, c.PF.VFs[i], slot})
+		for _, vf := range c.ListFunctions(rail.Policy) {
+			if vf != nil {
+				all = append(all, choice{rail, vf, slot})
 			}
 			slot++
 		}
@@ -117,6 +113,11 @@ func (c choice) explainUnusable(held taken) string {
 		return "driver " + vf.Driver
 	case vf.Driver == "":
 		return "no driver"
+	case vf.IsWhole() && len(vf.PF.VFs) > 0:
+		return "it has VFs; run: gojail vf apply"
+	case vf.IsRDMAOnly() && (len(c.rail.Pools) > 0 || rdma == config.RDMANone):
+		return "it has RDMA alone; leave out pools, and set rdma"
+	case vf.IsRDMAOnly():
 	case vf.IsElsewhere() || vf.Name() == "":
 		return "in another network namespace"
 	case len(vf.RDMA) == 0 && (rdma == config.RDMAExclusive || rdma == config.RDMAShared):
@@ -139,12 +140,19 @@ func noneFreeError(rail *config.Rail, all []choice, held taken, own map[string]b
 		}
 		who = append(who, c.vf.PCI+": "+why)
 	}
-	return fmt.Errorf("rail %s: %w (%s); wait for those jobs, or run: gojail sweep", rail.Name, errNoVF,
+	none := errNoVF
+	if rail.Policy.Whole {
+		none = errNoCard
+	}
+	return fmt.Errorf("rail %s: %w (%s); wait for those jobs, or run: gojail sweep", rail.Name, none,
 		strings.Join(who, "; "))
 }
 
-// errNoVF means that jobs, or quarantines, hold all VFs of a rail.
-var errNoVF = errors.New("no VF is free")
+// The errors for a rail of which jobs, quarantines or the node hold all VFs or cards.
+var (
+	errNoVF   = errors.New("no VF is free")
+	errNoCard = errors.New("no card is free")
+)
 
 // measureDistance returns the distance of a VF to the nearest of the GPUs.
 func measureDistance(vf *inventory.VF, gpus []*inventory.GPU) int {

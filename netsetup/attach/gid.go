@@ -23,18 +23,19 @@ const gidTime = 2 * time.Second
 // usesRoCE reports whether the job uses RDMA over Ethernet, by an address of the rail: only then is there a GID to wait
 // for.
 func (e *entry) usesRoCE() bool {
-	return e.Link != config.InfiniBand && (e.RDMA == config.RDMAExclusive || e.RDMA == config.RDMAShared) &&
-		len(e.Pools) > 0
+	return e.hasInterface() && e.Link != config.InfiniBand && len(e.Pools) > 0 &&
+		(e.RDMA == config.RDMAExclusive || e.RDMA == config.RDMAShared)
 }
 
-// waitForGID waits for the RoCE v2 GID of the rail's address, so that no program starts before it exists, and stores
-// its index. A missing GID is no error: programs that do not use RDMA run without it, and the others report it.
+// waitForGID waits for the RoCE v2 GID of the rail's address on the first RDMA device, so that no program starts before
+// it exists, and stores its index. A missing GID is no error: programs that do not use RDMA run without it, and the
+// others report it.
 func (r *rail) waitForGID(ctx context.Context) error {
 	ns := r.job
 	if r.entry.RDMA == config.RDMAShared {
 		ns = r.host // the device itself does not move
 	}
-	device, err := r.site.hardware.findRDMA(ns, r.entry.PCI)
+	devices, err := r.site.hardware.findRDMA(ns, r.entry.PCI)
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func (r *rail) waitForGID(ctx context.Context) error {
 	defer cancel()
 	address := r.entry.Pools[r.config.Pools[0].Name]
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		index, err := r.site.hardware.findGID(ns, device, address)
+		index, err := r.site.hardware.findGID(ns, devices[0], address)
 		if err != nil {
 			return err
 		}

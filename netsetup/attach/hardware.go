@@ -18,7 +18,7 @@ type hardware struct {
 	find          func(ns *link.Namespace, pci string) (link.Link, error)
 	readVF        func(ns *link.Namespace, pf, vf int) (link.VFKnobs, error)
 	setVF         func(ns *link.Namespace, pf, vf int, want link.VFKnobs) error
-	findRDMA      func(ns *link.Namespace, pci string) (string, error) // returns the name, or link.ErrNotFound
+	findRDMA      func(ns *link.Namespace, pci string) ([]string, error) // returns the names, or link.ErrNotFound
 	listRDMAFiles func(ns *link.Namespace, name string) ([]link.CharDevice, error)
 	findGID       func(ns *link.Namespace, device string, address netip.Addr) (int, error) // RoCE v2; -1: not found
 	moveRDMA      func(from *link.Namespace, name string, to *link.Namespace) error
@@ -36,9 +36,9 @@ func (h hardware) withDefaults(proc string) hardware {
 		h.setVF = link.SetVF
 	}
 	if h.findRDMA == nil {
-		h.findRDMA = func(ns *link.Namespace, pci string) (name string, err error) {
-			err = withSysfs(proc, ns, func(sys string) error { name, err = link.FindRDMA(sys, pci); return err })
-			return name, err
+		h.findRDMA = func(ns *link.Namespace, pci string) (names []string, err error) {
+			err = withSysfs(proc, ns, func(sys string) error { names, err = link.FindRDMA(sys, pci); return err })
+			return names, err
 		}
 	}
 	if h.listRDMAFiles == nil {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/gojail/gojail/internal/pciaddress"
 	"github.com/gojail/gojail/netsetup/config"
 )
 
@@ -21,11 +22,11 @@ type HeldVF struct {
 	Rail        string // "" if its journal is damaged
 	Quarantined string // reason of the quarantine; "": none
 	Boot        string // boot of the node in which the job got it; "" if its journal is damaged
-	// Name on the node of its network interface, which is not there until the VF is released; "" if its journal is
-	// damaged.
+	// Name on the node of its network interface, which is not there until the VF is released; "" if it has none, or
+	// its journal is damaged.
 	Interface string
-	// Name of its RDMA device, if that has left the node as well (exclusive mode); "" if it has not, or there is none.
-	RDMA string
+	// Names of its RDMA devices, if they have left the node as well (exclusive mode).
+	RDMA []string
 }
 
 // ListHeld returns the VFs that jobs have, and those in quarantine. A VF with a damaged journal is in quarantine. state
@@ -37,7 +38,7 @@ func ListHeld(state string) ([]HeldVF, error) {
 		v := HeldVF{PCI: e.PCI, Job: e.Job, Rail: e.Rail, Quarantined: e.Quarantined, Boot: e.Boot,
 			Interface: e.Original.Name}
 		if e.RDMA == config.RDMAExclusive {
-			v.RDMA = e.Original.RDMA
+			v.RDMA = append([]string{e.Original.RDMA}, e.Original.RDMAMore...)
 		}
 		if v.Quarantined != "" && v.Job != "" {
 			v.Quarantined = fmt.Sprintf("after job %s: %s", e.Job, e.Quarantined)
@@ -125,7 +126,7 @@ func FindNetwork(state, job string) (*Network, error) {
 // it to a job meanwhile. It calls busy with a lock's path before it waits for that lock.
 func Lift(ctx context.Context, state, pci string, busy func(path string)) error {
 	s := store(state)
-	if !pciRule.MatchString(pci) {
+	if !pciaddress.IsValid(pci) {
 		return fmt.Errorf("%.30q is not a PCI address such as 0000:86:00.2", pci)
 	}
 	if _, err := os.Lstat(state); errors.Is(err, fs.ErrNotExist) { // no job ever had a VF here

@@ -46,7 +46,7 @@ func TestHeldVFsNameWhatIsAway(t *testing.T) {
 			}
 			if _, err := n.site.hardware.findRDMA(n.host, vf); errors.Is(err, link.ErrNotFound) {
 				away["RDMA device"]++
-				named := slices.ContainsFunc(held, func(h HeldVF) bool { return h.RDMA == rdma })
+				named := slices.ContainsFunc(held, func(h HeldVF) bool { return slices.Equal(h.RDMA, rdma) })
 				assert.True(t, named, "%s: %s", name, step)
 			}
 			return nil

@@ -14,29 +14,32 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gojail/gojail/internal/pciaddress"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/link"
 )
 
 // entry is the journal of one VF: all that an undo needs, also in another process and after network.toml has changed.
 type entry struct {
-	Boot   string                `json:"boot"`
-	Job    string                `json:"job"`
-	Netns  uint64                `json:"netns"` // inode number of the job's network namespace
-	Phase  string                `json:"phase"` // name of the last step that has begun
-	Rail   string                `json:"rail"`
-	PCI    string                `json:"pci"`
-	PF     string                `json:"pf"` // PCI address
-	PFName string                `json:"pf_name"`
-	VF     int                   `json:"vf"`   // number
-	Name   string                `json:"name"` // name in the job
-	Table  int                   `json:"table"`
-	Link   config.LinkType       `json:"link"`
-	RDMA   config.RDMAMode       `json:"rdma"`
-	PKey   uint16                `json:"pkey"`
-	UFM    bool                  `json:"ufm"`   // whether UFM manages the partition
-	Slot   int                   `json:"slot"`  // index of the VF among the rail's VFs
-	Pools  map[string]netip.Addr `json:"pools"` // address from each pool; invalid until one is leased
+	Boot   string          `json:"boot"`
+	Job    string          `json:"job"`
+	Netns  uint64          `json:"netns"` // inode number of the job's network namespace
+	Phase  string          `json:"phase"` // name of the last step that has begun
+	Rail   string          `json:"rail"`
+	PCI    string          `json:"pci"`
+	PF     string          `json:"pf"` // PCI address
+	PFName string          `json:"pf_name"`
+	VF     int             `json:"vf"`   // number; -1: the card is given whole, and PF is PCI
+	Name   string          `json:"name"` // name in the job
+	Table  int             `json:"table"`
+	Link   config.LinkType `json:"link"`
+	RDMA   config.RDMAMode `json:"rdma"`
+	PKey   uint16          `json:"pkey"`
+	UFM    bool            `json:"ufm"`  // whether UFM manages the partition
+	Slot   int             `json:"slot"` // index of the VF among the rail's VFs
+	// whether the function has RDMA devices and no network interface
+	RDMAOnly bool                  `json:"rdma_only,omitempty"`
+	Pools    map[string]netip.Addr `json:"pools"` // address from each pool; invalid until one is leased
 
 	Original    original `json:"original"`
 	Quarantined string   `json:"quarantined,omitempty"` // reason of the quarantine; "": none
@@ -50,7 +53,9 @@ type original struct {
 	MTU      int              `json:"mtu"`
 	TxQueue  int              `json:"txqueue"`
 	RDMA     string           `json:"rdma"`
+	RDMAMore []string         `json:"rdma_more,omitempty"` // further RDMA devices
 	Knobs    link.VFKnobs     `json:"knobs"`
+	Settings *link.Settings   `json:"settings,omitempty"` // of a whole card
 }
 
 // record is the journal of one job.
@@ -73,11 +78,8 @@ type control struct {
 	Address   netip.Addr `json:"address"` // invalid until one is leased
 }
 
-var (
-	// They keep "/", and a dot at the beginning, out of the names of files.
-	jobRule = regexp.MustCompile(`^[0-9A-Za-z_+-][0-9A-Za-z._+-]*$`)
-	pciRule = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
-)
+// jobRule keeps "/", and a dot at the beginning, out of the names of files.
+var jobRule = regexp.MustCompile(`^[0-9A-Za-z_+-][0-9A-Za-z._+-]*$`)
 
 // isJobName reports whether text can be the number of a job, and thus a part of a file's name.
 func isJobName(text string) bool { return len(text) <= 64 && jobRule.MatchString(text) }
@@ -88,9 +90,9 @@ func (s store) readEntry(pci string) (*entry, error) {
 	e := new(entry)
 	err := readJournal(s.vfPath(pci), e, func() error {
 		switch {
-		case e.PCI != pci || !pciRule.MatchString(e.PCI) || !pciRule.MatchString(e.PF):
+		case e.PCI != pci || !pciaddress.IsValid(e.PCI) || !pciaddress.IsValid(e.PF):
 			return fmt.Errorf("it names VF %.30q of PF %.30q", e.PCI, e.PF)
-		case !isJobName(e.Job) || e.Boot == "" || e.Original.Name == "" || e.Name == "":
+		case !isJobName(e.Job) || e.Boot == "" || e.Original.Name == "" && !e.RDMAOnly || e.Name == "":
 			return errors.New("job, boot or names are missing")
 		case !slices.ContainsFunc(steps, func(s step) bool { return s.name == e.Phase }):
 			return fmt.Errorf("unknown phase %.30q", e.Phase)

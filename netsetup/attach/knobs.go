@@ -11,14 +11,17 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// setKnobs sets the properties of a VF that the policy and the rail define, and no others.
+// setKnobs sets the properties of a VF that the policy and the rail define, and no others. Of a whole card that is the
+// MTU.
 func (r *rail) setKnobs(context.Context) error {
-	pf, err := r.site.hardware.find(r.host, r.entry.PF)
-	if err != nil {
-		return err
-	}
-	if err := r.site.hardware.setVF(r.host, pf.Index, r.entry.VF, r.planKnobs()); err != nil {
-		return err
+	if !r.entry.isWhole() {
+		pf, err := r.site.hardware.find(r.host, r.entry.PF)
+		if err != nil {
+			return err
+		}
+		if err := r.site.hardware.setVF(r.host, pf.Index, r.entry.VF, r.planKnobs()); err != nil {
+			return err
+		}
 	}
 	mtu := r.config.Policy.MTU
 	if mtu == 0 || mtu == r.entry.Original.MTU {
@@ -55,6 +58,9 @@ func (r *rail) planKnobs() link.VFKnobs {
 // restore restores the original state of a VF. The properties of the VF's own driver come first: a PF that no longer
 // trusts the VF refuses any MAC from it (igb: even the MAC that the PF assigned).
 func (r *rail) restore(ctx context.Context) error {
+	if r.entry.isWhole() {
+		return errors.Join(r.restoreLink(ctx, nil), r.restoreSettings())
+	}
 	pf, err := r.site.hardware.find(r.host, r.entry.PF)
 	if err != nil {
 		return errors.Join(err, r.restoreLink(ctx, nil))
@@ -65,6 +71,18 @@ func (r *rail) restore(ctx context.Context) error {
 		errs = append(errs, set(knob))
 	}
 	return errors.Join(errs...)
+}
+
+// restoreSettings restores the settings of a whole card, which is an interface of the node again.
+func (r *rail) restoreSettings() error {
+	if r.away || r.entry.Original.Settings == nil {
+		return nil
+	}
+	l, err := r.site.hardware.find(r.host, r.entry.PCI)
+	if err != nil {
+		return err
+	}
+	return r.host.RestoreSettings(l.Index, *r.entry.Original.Settings)
 }
 
 // restoreLink restores the properties that the VF's own driver controls. If the PF refuses the MAC, restoreLink trusts

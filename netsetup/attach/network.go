@@ -38,13 +38,13 @@ func (s *session) describeNetwork(rec *record, rails []*rail) (*Network, error) 
 // all moves, when names and numbers of devices no longer change.
 func (s *session) describeRail(r *rail, n *Network) (RailNet, error) {
 	r.host, r.job = s.host, s.space
-	l, err := r.site.hardware.find(r.job, r.entry.PCI)
-	if err != nil {
-		return RailNet{}, fmt.Errorf("%s: %w", r.entry, err)
-	}
-	net := RailNet{
-		Rail: r.entry.Rail, Name: l.Name, PCI: r.entry.PCI, PF: r.entry.PFName, VF: r.entry.VF,
-		MAC: l.MAC.String(), MTU: l.MTU, Table: r.entry.Table,
+	net := RailNet{Rail: r.entry.Rail, PCI: r.entry.PCI, PF: r.entry.PFName, VF: r.entry.VF, Table: r.entry.Table}
+	if r.entry.hasInterface() {
+		l, err := r.site.hardware.find(r.job, r.entry.PCI)
+		if err != nil {
+			return RailNet{}, fmt.Errorf("%s: %w", r.entry, err)
+		}
+		net.Name, net.MAC, net.MTU = l.Name, l.MAC.String(), l.MTU
 	}
 	for _, p := range r.config.Pools {
 		net.Addresses = append(net.Addresses, r.prefixOf(p))
@@ -52,11 +52,13 @@ func (s *session) describeRail(r *rail, n *Network) (RailNet, error) {
 			net.Gateways = append(net.Gateways, p.Gateway)
 		}
 	}
-	name, files, err := r.findRDMA()
+	names, files, err := r.findRDMA()
 	if err != nil {
 		return RailNet{}, err
 	}
-	net.RDMA, net.GID = name, r.gid
+	if net.GID = r.gid; names != nil {
+		net.RDMA, net.RDMAMore = names[0], names[1:]
+	}
 	for _, f := range files {
 		if !slices.Contains(n.Files, f) {
 			n.Files = append(n.Files, f)
@@ -71,12 +73,16 @@ func (s *session) describeRail(r *rail, n *Network) (RailNet, error) {
 func buildEnvironment(n *Network) []string {
 	var names, interfaces, hcas, devices, rails []string
 	for _, r := range n.Rails {
-		names, interfaces = append(names, r.Rail), append(interfaces, r.Name)
-		if r.RDMA != "" {
-			hcas, devices = append(hcas, r.RDMA), append(devices, r.RDMA+":1")
+		names = append(names, r.Rail)
+		for _, device := range r.ListRDMA() {
+			hcas, devices = append(hcas, device), append(devices, device+":1")
 		}
 		prefix := "GOJAIL_NET_" + strings.ToUpper(strings.ReplaceAll(r.Rail, "-", "_")) + "_"
-		rails = append(rails, prefix+"IFNAME="+r.Name, prefix+"PCI="+r.PCI)
+		if r.Name != "" {
+			interfaces = append(interfaces, r.Name)
+			rails = append(rails, prefix+"IFNAME="+r.Name)
+		}
+		rails = append(rails, prefix+"PCI="+r.PCI)
 		var addresses []string
 		for _, a := range r.Addresses {
 			addresses = append(addresses, a.Addr().String())
@@ -85,7 +91,7 @@ func buildEnvironment(n *Network) []string {
 			rails = append(rails, prefix+"ADDRESS="+strings.Join(addresses, ","))
 		}
 		if r.RDMA != "" {
-			rails = append(rails, prefix+"RDMA="+r.RDMA)
+			rails = append(rails, prefix+"RDMA="+strings.Join(r.ListRDMA(), ","))
 		}
 		if r.GID != nil {
 			rails = append(rails, prefix+"GID_INDEX="+strconv.Itoa(*r.GID))

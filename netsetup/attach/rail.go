@@ -33,11 +33,12 @@ type rail struct {
 func (s *session) newRail(c choice) *rail {
 	e := &entry{
 		Boot: s.boot, Job: s.job, Netns: s.netns, Phase: steps[0].name, Rail: c.rail.Name,
-		PCI: c.vf.PCI, PF: c.vf.PF.PCI, PFName: c.vf.PF.Name(), VF: c.vf.Number,
+		PCI: c.vf.PCI, PF: c.vf.PF.PCI, PFName: c.vf.PF.String(), VF: c.vf.Number,
 		Name: fmt.Sprintf("net%d", c.rail.Index+1), Table: c.rail.Table, Link: config.LinkType(c.vf.Link),
 		RDMA: c.rail.Policy.RDMA, PKey: c.rail.PKey, Slot: c.slot, Pools: map[string]netip.Addr{},
+		RDMAOnly: c.vf.IsRDMAOnly(),
 	}
-	e.UFM = e.Link == config.InfiniBand && s.site.Config.UFM != nil
+	e.UFM = e.Link == config.InfiniBand && s.site.Config.UFM != nil && !e.isWhole()
 	for _, p := range c.rail.Pools {
 		e.Pools[p.Name] = netip.Addr{}
 	}
@@ -47,23 +48,44 @@ func (s *session) newRail(c choice) *rail {
 // observe records the original state of a VF, which restore sets again. The next job, perhaps another user's, must find
 // no setting of this one.
 func (r *rail) observe() error {
+	if r.entry.hasInterface() {
+		if err := r.observeLink(); err != nil {
+			return err
+		}
+	}
+	if r.entry.RDMA != config.RDMAExclusive && r.entry.RDMA != config.RDMAShared {
+		return nil
+	}
+	names, err := r.site.hardware.findRDMA(r.host, r.entry.PCI)
+	if err == nil {
+		r.entry.Original.RDMA, r.entry.Original.RDMAMore = names[0], names[1:]
+	}
+	return err
+}
+
+// observeLink records the original state of the interface: with the properties that the PF of a VF controls, or with
+// the settings that a whole card has as an interface of the node.
+func (r *rail) observeLink() error {
 	l, err := r.site.hardware.find(r.host, r.entry.PCI)
 	if err != nil {
+		return err
+	}
+	r.entry.Original = original{Name: l.Name, AltNames: l.AltNames, MAC: l.MAC, MTU: l.MTU, TxQueue: l.TxQueue}
+	if r.entry.isWhole() {
+		usages, err := r.host.ReadUsages()
+		if err == nil && usages[l.Index] == nil {
+			err = fmt.Errorf("read the settings of %s: %w", l, link.ErrNotFound)
+		}
+		if err == nil {
+			r.entry.Original.Settings = &usages[l.Index].Settings
+		}
 		return err
 	}
 	pf, err := r.site.hardware.find(r.host, r.entry.PF)
 	if err != nil {
 		return err
 	}
-	knobs, err := r.site.hardware.readVF(r.host, pf.Index, r.entry.VF)
-	if err != nil {
-		return err
-	}
-	r.entry.Original = original{Name: l.Name, AltNames: l.AltNames, MAC: l.MAC, MTU: l.MTU, TxQueue: l.TxQueue,
-		Knobs: knobs}
-	if r.entry.RDMA == config.RDMAExclusive || r.entry.RDMA == config.RDMAShared {
-		r.entry.Original.RDMA, err = r.site.hardware.findRDMA(r.host, r.entry.PCI)
-	}
+	r.entry.Original.Knobs, err = r.site.hardware.readVF(r.host, pf.Index, r.entry.VF)
 	return err
 }
 

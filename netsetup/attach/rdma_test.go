@@ -38,12 +38,15 @@ type fakeRDMA struct {
 func (n *node) withRDMA(ib bool) *fakeRDMA {
 	f := &fakeRDMA{n: n, dir: n.t.TempDir(), ib: ib, exchange: ib}
 	h := &n.site.hardware
-	h.findRDMA = func(ns *link.Namespace, pci string) (string, error) {
+	h.findRDMA = func(ns *link.Namespace, pci string) ([]string, error) {
 		where, err := os.ReadFile(f.path(pci))
 		if here, _ := readInode(ns.FD()); err == nil && string(where) != fmt.Sprint(here) {
 			err = fmt.Errorf("find the RDMA device of %s: %w", pci, link.ErrNotFound)
 		}
-		return "mlx5_" + pci, err
+		if err != nil {
+			return nil, err
+		}
+		return []string{"mlx5_" + pci}, nil
 	}
 	h.listRDMAFiles = func(ns *link.Namespace, name string) ([]link.CharDevice, error) {
 		return []link.CharDevice{{Path: "infiniband/uverbs-" + name, Major: 231, Minor: 192}, {Path: "infiniband/rdma_cm", Major: 10, Minor: 58}}, nil

@@ -67,11 +67,16 @@ func (s *session) undoRails(ctx context.Context, entries []*entry) error {
 // isHome reports whether the VF and its RDMA device are in the node's namespace, so that the job's namespace is not
 // needed.
 func (r *rail) isHome() bool {
-	_, err := r.site.hardware.find(r.host, r.entry.PCI)
-	if err == nil && r.entry.RDMA == config.RDMAExclusive {
-		_, err = r.site.hardware.findRDMA(r.host, r.entry.PCI)
+	if r.entry.hasInterface() {
+		if _, err := r.site.hardware.find(r.host, r.entry.PCI); err != nil {
+			return false
+		}
 	}
-	return err == nil
+	if r.entry.RDMA != config.RDMAExclusive {
+		return true
+	}
+	home, err := r.hasAllRDMA()
+	return home && err == nil
 }
 
 // releaseLeftovers releases what the job still has from before. A VF in quarantine is no obstacle, because the job gets

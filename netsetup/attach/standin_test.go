@@ -49,6 +49,7 @@ type setup struct {
 	infiniband bool
 	policy     string // further lines of each policy
 	rail       string // of each rail
+	whole      bool   // the cards are given whole, and have no VFs
 }
 
 func newNode(t testing.TB, w setup) *node {
@@ -57,6 +58,9 @@ func newNode(t testing.TB, w setup) *node {
 		t.Skip("needs root: network namespaces")
 	}
 	n := &node{t: t, tree: fakesys.New(t), host: newSpace(t), wire: newSpace(t), dir: makeMemoryDir(t), cards: max(w.cards, 1), vfs: max(w.vfs, 2)}
+	if w.whole {
+		n.vfs = 0
+	}
 	n.knobs = filepath.Join(n.dir, "knobs")
 	for _, dir := range []string{n.knobs, filepath.Join(n.dir, "pools"), filepath.Join(n.dir, "ufm")} {
 		require.NoError(t, os.Mkdir(dir, 0o700))
@@ -94,8 +98,12 @@ func (n *node) networkTOML(w setup) string {
 	}
 	fmt.Fprintf(&b, "default = \"all\"\n[probe]\n%s\n", probes)
 	for i := range n.cards {
-		fmt.Fprintf(&b, "[[policy]]\nname = \"p%d\"\nnic = { pf = [\"pf%d\"] }\nvfs = %d\n%s\n", i, i, n.vfs, w.policy)
-		from := fmt.Sprintf("nodes = \"node[1-2]\"\nper_node = %d", n.vfs)
+		given := fmt.Sprintf("vfs = %d", n.vfs)
+		if w.whole {
+			given = "whole = true"
+		}
+		fmt.Fprintf(&b, "[[policy]]\nname = \"p%d\"\nnic = { pf = [\"pf%d\"] }\n%s\n%s\n", i, i, given, w.policy)
+		from := fmt.Sprintf("nodes = \"node[1-2]\"\nper_node = %d", max(n.vfs, 1))
 		if w.directory {
 			from = fmt.Sprintf("directory = %q", filepath.Join(n.dir, "pools"))
 		}

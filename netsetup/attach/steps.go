@@ -28,21 +28,23 @@ type step struct {
 var steps = []step{
 	{name: "reserve"}, // the journal itself; removed last
 	{name: "address", do: (*rail).acquire, undo: (*rail).release, reboot: true},
-	{name: "knobs", do: (*rail).setKnobs, undo: (*rail).restore},
+	{name: "knobs", do: (*rail).setKnobs, undo: (*rail).restore, when: (*entry).hasInterface},
 	{name: "partition", do: (*rail).joinPartition, undo: (*rail).leavePartition, when: (*entry).isPartitioned,
 		reboot: true},
 	{name: "rdma, before", do: (*rail).moveRDMA, undo: (*rail).returnRDMA, when: (*entry).movesRDMAFirst},
-	{name: "move", do: (*rail).move, undo: (*rail).moveHome},
-	{name: "sysctls", do: (*rail).setSysctls}, // undone by the move
+	{name: "move", do: (*rail).move, undo: (*rail).moveHome, when: (*entry).hasInterface},
+	{name: "sysctls", do: (*rail).setSysctls, when: (*entry).hasInterface}, // undone by the move
 	{name: "rdma, after", do: (*rail).moveRDMA, undo: (*rail).returnRDMA, when: (*entry).movesRDMALater},
-	{name: "up", do: (*rail).setUp},                                // undone by the move, which sets the link down
-	{name: "carrier", do: (*rail).waitForCarrier},                  // changes nothing
-	{name: "conflict", do: (*rail).probeConflict},                  // a replacement address is released like the first
-	{name: "set address", do: (*rail).setAddress},                  // undone by the move
-	{name: "gid", do: (*rail).waitForGID, when: (*entry).usesRoCE}, // changes nothing
-	{name: "routes", do: (*rail).addRoutes, undo: (*rail).flushRoutes},
-	{name: "gateway", do: (*rail).probeGateway}, // changes nothing
-	{name: "announce", do: (*rail).announce},    // expires in the neighbours' caches
+	// undone by the move, which sets the link down
+	{name: "up", do: (*rail).setUp, when: (*entry).hasInterface},
+	{name: "carrier", do: (*rail).waitForCarrier, when: (*entry).hasInterface}, // changes nothing
+	// a replacement address is released like the first
+	{name: "conflict", do: (*rail).probeConflict, when: (*entry).hasInterface},
+	{name: "set address", do: (*rail).setAddress, when: (*entry).hasInterface}, // undone by the move
+	{name: "gid", do: (*rail).waitForGID, when: (*entry).usesRoCE},             // changes nothing
+	{name: "routes", do: (*rail).addRoutes, undo: (*rail).flushRoutes, when: (*entry).hasInterface},
+	{name: "gateway", do: (*rail).probeGateway, when: (*entry).hasInterface}, // changes nothing
+	{name: "announce", do: (*rail).announce, when: (*entry).hasInterface},    // expires in the neighbours' caches
 }
 
 // doSteps does all steps of a rail.
@@ -103,6 +105,12 @@ func (r *rail) undoSteps(ctx context.Context) error {
 // applies reports whether a VF needs the step.
 func (s step) applies(e *entry) bool { return s.when == nil || s.when(e) }
 
+// isWhole reports whether a card is given whole, so that there is no PF that controls it.
+func (e *entry) isWhole() bool { return e.PF == e.PCI }
+
+// hasInterface reports whether the function has a network interface.
+func (e *entry) hasInterface() bool { return !e.RDMAOnly }
+
 // writeJournal writes the VF's journal.
 func (r *rail) writeJournal() error { return writeJournal(r.state.vfPath(r.entry.PCI), r.entry) }
 
@@ -118,5 +126,8 @@ func (e *entry) findPhase() int {
 
 // String names the VF in errors: by the rail for users, by the PF and the PCI address for administrators.
 func (e *entry) String() string {
+	if e.isWhole() {
+		return fmt.Sprintf("rail %s (card %s, %s)", e.Rail, e.PFName, e.PCI)
+	}
 	return fmt.Sprintf("rail %s (VF %d of %s, %s)", e.Rail, e.VF, e.PFName, e.PCI)
 }

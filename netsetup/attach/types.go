@@ -77,17 +77,26 @@ type ControlNet struct {
 // RailNet is a job's interface on one rail.
 type RailNet struct {
 	Rail      string         `json:"rail"`
-	Name      string         `json:"name"` // "net1"
+	Name      string         `json:"name"` // "net1"; "": RDMA devices alone
 	PCI       string         `json:"pci"`
 	PF        string         `json:"pf"` // name of the PF
-	VF        int            `json:"vf"` // number
+	VF        int            `json:"vf"` // number; -1: a whole card
 	MAC       string         `json:"mac"`
 	MTU       int            `json:"mtu"` // bytes
 	Addresses []netip.Prefix `json:"addresses"`
 	Gateways  []netip.Addr   `json:"gateways,omitempty"`
 	Table     int            `json:"table"`
-	RDMA      string         `json:"rdma,omitempty"` // "mlx5_3"
-	GID       *int           `json:"gid,omitempty"`  // index of the first address in the table of RoCE v2 GIDs
+	RDMA      string         `json:"rdma,omitempty"`      // "mlx5_3"
+	RDMAMore  []string       `json:"rdma_more,omitempty"` // further RDMA devices of the function
+	GID       *int           `json:"gid,omitempty"`       // index of the first address in the table of RoCE v2 GIDs
+}
+
+// ListRDMA returns the names of the rail's RDMA devices.
+func (r *RailNet) ListRDMA() []string {
+	if r.RDMA == "" {
+		return nil
+	}
+	return append([]string{r.RDMA}, r.RDMAMore...)
 }
 
 // Swept is the result of Sweep.

@@ -28,14 +28,15 @@ type Config struct {
 // noNetwork is the label for "no network of its own".
 const noNetwork = "none"
 
-// Policy is one [[policy]]: VFs that a node makes, with their properties.
+// Policy is one [[policy]]: VFs that a node makes, with their properties, or cards that are given whole.
 type Policy struct {
 	Line       int
 	Name       string
 	Nodes      hostlist.List // empty: every node
 	Priority   int           // 0-99, default 50; if two policies match a VF, the lower number wins
 	NIC        Selector
-	VFs        int      // per PF
+	VFs        int      // per PF; 0 with Whole
+	Whole      bool     // jobs get the card itself, or a VF that others made; the properties of VFs are then zero
 	Link       LinkType // "": either
 	MTU        int      // bytes; 0: unchanged
 	Trust      *bool    // nil: unchanged; likewise below

@@ -19,6 +19,7 @@ type filePolicy struct {
 	Priority   *int    `toml:"priority"`
 	NIC        fileNIC `toml:"nic"`
 	VFs        *int    `toml:"vfs"`
+	Whole      *bool   `toml:"whole"`
 	Link       *string `toml:"link"`
 	MTU        *int    `toml:"mtu"`
 	Trust      *bool   `toml:"trust"`

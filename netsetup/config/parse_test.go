@@ -239,8 +239,8 @@ func TestLongestNames(t *testing.T) {
 	_, err = Parse("", long+"a")
 	require.ErrorContains(t, err, "at most 64")
 	long = strings.Repeat("a", altNameMost)
-	_, err = parsePF(long+"#0-3", 4)
+	_, err = parsePF(long+"#0-3", &Policy{VFs: 4})
 	require.NoError(t, err)
-	_, err = parsePF(long+"a#0-3", 4)
+	_, err = parsePF(long+"a#0-3", &Policy{VFs: 4})
 	require.ErrorContains(t, err, "write the name of an interface")
 }

@@ -45,10 +45,12 @@ func (r *reader) parsePolicy(at *tomlfile.Source, f *filePolicy) (*Policy, error
 	if err := checkName(at, f.Name, func(n string) bool { return r.config.findPolicy(n) != nil }); err != nil {
 		return nil, err
 	}
-	if f.VFs == nil {
-		return nil, at.Refuse(key("vfs"), "missing; write how many VFs each PF gets")
+	p := &Policy{Line: at.Line(nil), Name: f.Name, Trust: f.Trust, SpoofCheck: f.SpoofCheck,
+		Whole: f.Whole != nil && *f.Whole}
+	if f.VFs == nil && !p.Whole {
+		return nil, at.Refuse(key("vfs"),
+			"missing; write how many VFs each PF gets, or whole = true for a card that is given as it is")
 	}
-	p := &Policy{Line: at.Line(nil), Name: f.Name, Trust: f.Trust, SpoofCheck: f.SpoofCheck}
 	for _, step := range []func() error{
 		func() (err error) { p.Nodes, err = parseNodes(at, f.Nodes); return },
 		func() (err error) { p.Priority, err = parseNumber(at, f.Priority, 50, 0, 99, key("priority")); return },
@@ -59,7 +61,7 @@ func (r *reader) parsePolicy(at *tomlfile.Source, f *filePolicy) (*Policy, error
 		func() error { return parseVLAN(at, f, p) },
 		func() error { return parseRates(at, f, p) },
 		func() (err error) { p.RDMA, err = parseRDMA(at, f.RDMA); return },
-		func() error { return checkInfiniBand(at, f, p) },
+		func() error { return checkProperties(at, f, p) },
 		func() error { return parseSelector(at, &f.NIC, p) },
 	} {
 		if err := step(); err != nil {
@@ -126,27 +128,27 @@ func parseRates(at *tomlfile.Source, f *filePolicy, p *Policy) (err error) {
 	return nil
 }
 
-// checkInfiniBand rejects properties that the kernel cannot set on an InfiniBand VF: the
-// PF's network device supports link state and GUIDs only (ipoib_netdev_ops_pf,
-// ipoib_main.c).
-func checkInfiniBand(at *tomlfile.Source, f *filePolicy, p *Policy) error {
-	if p.Link != InfiniBand {
-		return nil
-	}
+// checkProperties rejects properties of VFs that the policy's functions do not have. A card that is given whole has no
+// PF to set them, and an InfiniBand VF has link state and GUIDs only (ipoib_netdev_ops_pf, ipoib_main.c).
+func checkProperties(at *tomlfile.Source, f *filePolicy, p *Policy) error {
 	for _, k := range []struct {
 		key   string
 		there bool
 	}{
-		{"trust", f.Trust != nil}, {"spoof_check", f.SpoofCheck != nil}, {"vlan", f.VLAN != nil},
-		{"qos", f.QoS != nil}, {"proto", f.Proto != nil}, {"min_rate", f.MinRate != nil},
+		{"vfs", f.VFs != nil && p.Whole}, {"trust", f.Trust != nil}, {"spoof_check", f.SpoofCheck != nil},
+		{"vlan", f.VLAN != nil}, {"qos", f.QoS != nil}, {"proto", f.Proto != nil}, {"min_rate", f.MinRate != nil},
 		{"max_rate", f.MaxRate != nil},
 	} {
-		if k.there {
+		switch {
+		case !k.there:
+		case p.Whole:
+			return at.Refuse(key(k.key), "is for VFs, and whole = true gives the card itself; leave out one of the two")
+		case p.Link == InfiniBand:
 			return at.Refuse(key(k.key),
 				`an InfiniBand VF does not have this property; leave it out, or write link = "eth"`)
 		}
 	}
-	if p.MTU != 0 && (p.MTU < ibMTUMin || p.MTU > ibMTUMax) {
+	if p.Link == InfiniBand && p.MTU != 0 && (p.MTU < ibMTUMin || p.MTU > ibMTUMax) {
 		return at.Refuse(key("mtu"),
 			"%d: IP over InfiniBand takes %d to %d: 4 less than the link's MTU, as in 2044 or 4092", p.MTU, ibMTUMin,
 			ibMTUMax)

@@ -88,16 +88,29 @@ func (r *reader) findRailPolicy(at *tomlfile.Source, f *fileRail) (*Policy, erro
 		return nil, at.Refuse(key("policy"), "missing; name the policy whose VFs the rail has: %s", joinNames(names))
 	}
 	if p := r.config.findPolicy(*f.Policy); p != nil {
-		return p, nil
+		return p, r.checkOwnCards(at, p)
 	}
 	return nil, at.Refuse(key("policy"), "unknown policy %.100q; known ones: %s", *f.Policy, joinNames(names))
 }
 
+// checkOwnCards rejects a second rail with the cards of a whole policy: unlike VFs, which a rail's VLAN may separate, a
+// card is in one network.
+func (r *reader) checkOwnCards(at *tomlfile.Source, p *Policy) error {
+	for _, o := range r.config.Rails {
+		if p.Whole && o.Policy == p {
+			return at.Refuse(key("policy"), "the rail %q of line %d has the cards of %q already, which are given "+
+				"whole; give each rail a policy of its own", o.Name, o.Line, p.Name)
+		}
+	}
+	return nil
+}
+
 func (r *reader) takeRailPools(at *tomlfile.Source, f *fileRail, rail *Rail) ([]*Pool, error) {
 	k := key("pools")
-	if len(f.Pools) == 0 && rail.Policy.Link != InfiniBand {
+	rdmaOnly := rail.Policy.Whole && rail.Policy.RDMA != RDMANone // such as EFA, which has no network interface
+	if len(f.Pools) == 0 && rail.Policy.Link != InfiniBand && !rdmaOnly {
 		return nil, at.Refuse(k, `missing; name the pools whose addresses the rail gives, such as ["%s"] (only an `+
-			`InfiniBand rail works without a pool)`, f.Name)
+			`InfiniBand rail, and one of whole cards with rdma, works without a pool)`, f.Name)
 	}
 	var pools []*Pool
 	for _, text := range f.Pools {
@@ -157,6 +170,10 @@ func (r *reader) parseGRES(at *tomlfile.Source, f *fileRail) (string, error) {
 }
 
 func parseRailVLAN(at *tomlfile.Source, f *fileRail, rail *Rail) (int, error) {
+	if f.VLAN != nil && rail.Policy.Whole {
+		return 0, at.Refuse(key("vlan"), "the policy %q gives whole cards, and only VFs are put into a VLAN; leave it "+
+			"out, and let the switch port tag", rail.Policy.Name)
+	}
 	if f.VLAN != nil && rail.Policy.Link == InfiniBand {
 		return 0, at.Refuse(key("vlan"), "the rail is InfiniBand, which has partitions instead; write pkey =")
 	}
@@ -171,6 +188,9 @@ func parsePKey(at *tomlfile.Source, f *fileRail, rail *Rail) (uint16, error) {
 	}
 	n, k := *f.PKey, key("pkey")
 	switch {
+	case rail.Policy.Whole:
+		return 0, at.Refuse(k, "the policy %q gives whole cards, and only VFs are put into a partition; leave it out, "+
+			"and set the partition of the port in the subnet manager", rail.Policy.Name)
 	case rail.Policy.Link != InfiniBand:
 		return 0, at.Refuse(k, `only InfiniBand has partitions, and the policy %q does not set link = "ib"`,
 			rail.Policy.Name)

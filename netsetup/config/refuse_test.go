@@ -74,7 +74,7 @@ var refused = map[string]struct{ text, want string }{
 	"default unknown":  {"default = \"x\"\n" + policyLines + poolLines + railLines, `line 1: default: unknown rail or label "x"; known ones: r0, r1, none`},
 	"no policy":        {policyLines + "[[rail]]\nname = \"r\"", `line 9: rail 1: policy: missing; name the policy whose VFs the rail has: p, ib`},
 	"unknown policy":   {policyLines + "[[rail]]\nname = \"r\"\npolicy = \"q\"", `line 11: rail 1: policy: unknown policy "q"; known ones: p, ib`},
-	"no pool":          {policyLines + "[[rail]]\nname = \"r\"\npolicy = \"p\"", `line 9: rail 1: pools: missing; name the pools whose addresses the rail gives, such as ["r"] (only an InfiniBand rail works without a pool)`},
+	"no pool":          {policyLines + "[[rail]]\nname = \"r\"\npolicy = \"p\"", `line 9: rail 1: pools: missing; name the pools whose addresses the rail gives, such as ["r"] (only an InfiniBand rail, and one of whole cards with rdma, works without a pool)`},
 	"unknown pool":     {policyLines + "[[rail]]\nname = \"r\"\npolicy = \"p\"\npools = [\"x\"]", `line 12: rail 1: pools: unknown pool "x"; known ones: none`},
 	"two of a family":  {policyLines + poolLines + "[[rail]]\nname = \"r\"\npolicy = \"p\"\npools = [\"a\", \"b\"]", `line 20: rail 1: pools: "b": the rail has a pool of this family already; one of IPv4 and one of IPv6 at most`},
 	"pool of two":      {policyLines + poolLines + strings.Replace(railLines, `"b"`, `"a"`, 1), `line 24: rail 2: pools: the pool "a" is already used by the rail "r0" of line 17; a job has an address on each rail, and each needs a subnet of its own`},
@@ -83,7 +83,7 @@ var refused = map[string]struct{ text, want string }{
 
 	// Policies.
 	"nodes":            {policyLines + "nodes = \"a[1-\"", `line 9: policy 2: nodes: "a[1-": a "[" without "]"`},
-	"no vfs":           {"[[policy]]\nname = \"p\"\nnic.pf = [\"e\"]", `line 1: policy 1: vfs: missing; write how many VFs each PF gets`},
+	"no vfs":           {"[[policy]]\nname = \"p\"\nnic.pf = [\"e\"]", `line 1: policy 1: vfs: missing; write how many VFs each PF gets, or whole = true for a card that is given as it is`},
 	"vfs":              {"[[policy]]\nname = \"p\"\nvfs = 65536", `line 3: policy 1: vfs: 65536: write a number from 1 to 65535`},
 	"priority":         {policyLines + "priority = 100", `line 9: policy 2: priority: 100: write a number from 0 to 99`},
 	"link":             {policyLines + "link = \"ethernet\"", `line 9: policy 2: link: "ethernet": write "eth" or "ib", or leave it out for either`},

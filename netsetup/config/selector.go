@@ -9,12 +9,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gojail/gojail/internal/pciaddress"
 	"github.com/gojail/gojail/internal/tomlfile"
 )
 
 var (
-	idRule  = regexp.MustCompile(`^[0-9a-f]{4}$`)
-	pciRule = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$`)
+	idRule = regexp.MustCompile(`^[0-9a-f]{4}$`)
 	// pfRule also accepts alternative names.
 	pfRule = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)(?:#([0-9]{1,5})(?:-([0-9]{1,5}))?)?$`)
 )
@@ -32,8 +32,8 @@ func parseSelector(at *tomlfile.Source, f *fileNIC, p *Policy) (err error) {
 		return err
 	}
 	for _, text := range f.Root {
-		root := strings.ToLower(text)
-		if !pciRule.MatchString(root) {
+		root, ok := pciaddress.Parse(text)
+		if !ok {
 			return at.Refuse(key("nic", "root"),
 				`%.100q: write the PCI address of a PF with its domain, such as "0000:86:00.0"`, text)
 		}
@@ -43,7 +43,7 @@ func parseSelector(at *tomlfile.Source, f *fileNIC, p *Policy) (err error) {
 		s.Root = append(s.Root, root)
 	}
 	for _, text := range f.PF {
-		pf, err := parsePF(text, p.VFs)
+		pf, err := parsePF(text, p)
 		if err != nil {
 			return at.Refuse(key("nic", "pf"), "%.200q: %v", text, err)
 		}
@@ -68,7 +68,7 @@ func parsePCIID(at *tomlfile.Source, text *string, last string) (string, error) 
 }
 
 // parsePF reads "ens1f0", "ens1f0#2" or "ens1f0#0-3".
-func parsePF(text string, vfs int) (PFRange, error) {
+func parsePF(text string, p *Policy) (PFRange, error) {
 	m := pfRule.FindStringSubmatch(text)
 	if m == nil || len(m[1]) > altNameMost {
 		return PFRange{}, fmt.Errorf(`write the name of an interface, or some of its VFs, such as "ens1f0#0-3"`)
@@ -76,6 +76,9 @@ func parsePF(text string, vfs int) (PFRange, error) {
 	pf := PFRange{Name: m[1], Last: -1}
 	if m[2] == "" {
 		return pf, nil
+	}
+	if p.Whole {
+		return pf, fmt.Errorf("a card that is given whole has no VFs; write %q alone", m[1])
 	}
 	pf.First, _ = strconv.Atoi(m[2])
 	pf.Last = pf.First
@@ -85,8 +88,8 @@ func parsePF(text string, vfs int) (PFRange, error) {
 	if pf.Last < pf.First {
 		return pf, fmt.Errorf("the range ends before it starts")
 	}
-	if pf.Last >= vfs {
-		return pf, fmt.Errorf("VF %d does not exist: vfs = %d makes VFs 0 to %d", pf.Last, vfs, vfs-1)
+	if pf.Last >= p.VFs {
+		return pf, fmt.Errorf("VF %d does not exist: vfs = %d makes VFs 0 to %d", pf.Last, p.VFs, p.VFs-1)
 	}
 	return pf, nil
 }
@@ -116,6 +119,10 @@ func (r *reader) checkPFs() error {
 			}
 			for _, a := range p.NIC.PF {
 				for _, b := range q.NIC.PF {
+					if a.Name == b.Name && (p.Whole || q.Whole) {
+						return at.Refuse(key("nic", "pf"), "%q is selected by the policy %q of line %d too; "+
+							"a card is given whole by one policy, or its VFs are", a.Name, q.Name, q.Line)
+					}
 					if a.overlaps(b) {
 						return at.Refuse(key("nic", "pf"),
 							"VFs of %q are selected by the policy %q of line %d too; give each its range, such as %q",

@@ -61,7 +61,7 @@ func (r *Rail) warnAboutPools(node string, warn func(int, string, ...any)) {
 				"rail %q: this node, %s, is not in nodes of the pool %q: a job that asks for the rail fails here",
 				r.Name, node, p.Name)
 		}
-		if p.PerNode < r.Policy.VFs {
+		if p.PerNode < r.Policy.VFs && !r.Policy.Whole {
 			warn(p.Line,
 				"pool %q: per_node is %d, but the policy %q makes %d VFs on a PF: the last ones have no address",
 				p.Name, p.PerNode, r.Policy.Name, r.Policy.VFs)

@@ -5,10 +5,11 @@ package inventory
 import (
 	"cmp"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gojail/gojail/internal/pciaddress"
 )
 
 // The link layers of a card.
@@ -25,22 +26,25 @@ type Interface struct {
 	MTU   int      `json:"mtu,omitempty"` // bytes
 	MAC   string   `json:"mac,omitempty"` // as ip(8) shows it: 20 bytes on InfiniBand
 	State string   `json:"state"`         // "up", "down", "unknown"; "" without an interface
+	// set by the caller, because sysfs shows neither alternative names nor the names of an interface that a job has
+	AltNames []string `json:"altnames,omitempty"`
+	Away     bool     `json:"-"` // whether a job has the function, likewise
 }
 
-// PF is a PCI network device that is not a VF.
+// PF is a PCI network device that is not a VF of this node. In a virtual machine it may be one of the host.
 type PF struct {
 	Device
 	Interface
-	SRIOV     bool     `json:"sriov"` // whether the card can have VFs
-	TotalVFs  int      `json:"totalvfs"`
-	NumVFs    int      `json:"numvfs"`
-	AutoProbe bool     `json:"autoprobe"`          // whether the kernel binds drivers to new VFs
-	AltNames  []string `json:"altnames,omitempty"` // set by the caller, because sysfs does not show them
-	RDMA      []RDMA   `json:"rdma,omitempty"`
-	VFs       []*VF    `json:"vfs,omitempty"` // by number
+	SRIOV     bool   `json:"sriov"` // whether the card can have VFs
+	TotalVFs  int    `json:"totalvfs"`
+	NumVFs    int    `json:"numvfs"`
+	AutoProbe bool   `json:"autoprobe"` // whether the kernel binds drivers to new VFs
+	RDMA      []RDMA `json:"rdma,omitempty"`
+	VFs       []*VF  `json:"vfs,omitempty"` // by number
+	Parent    *PF    `json:"-"`             // PF of a VF that is a card, see AsCard
 }
 
-// VF is a virtual function. VFs are numbered from 0.
+// VF is a function that a job can get: a virtual function, numbered from 0, or a whole card.
 type VF struct {
 	Device
 	Interface
@@ -57,6 +61,11 @@ func (i Interface) Name() string {
 	return i.Names[0]
 }
 
+// HasName reports whether name is a name or an alternative name of the interface.
+func (i Interface) HasName(name string) bool {
+	return slices.Contains(i.Names, name) || slices.Contains(i.AltNames, name)
+}
+
 // String returns the name of the PF's interface, "ens1f0", or its PCI address.
 func (p *PF) String() string {
 	if p.Name() != "" {
@@ -65,15 +74,32 @@ func (p *PF) String() string {
 	return p.PCI
 }
 
-// HasName reports whether name is a name or an alternative name of the PF.
-func (p *PF) HasName(name string) bool {
-	return slices.Contains(p.Names, name) || slices.Contains(p.AltNames, name)
+// whole is the number of a function that is a card itself.
+const whole = -1
+
+// AsFunction returns the card itself as the function that a job gets.
+func (p *PF) AsFunction() *VF {
+	return &VF{Device: p.Device, Interface: p.Interface, PF: p, Number: whole, RDMA: p.RDMA}
+}
+
+// IsWhole reports whether the function is a card itself.
+func (v *VF) IsWhole() bool { return v.Number == whole }
+
+// AsCard returns a VF that others made as a card, to be given whole.
+func (v *VF) AsCard() *PF {
+	return &PF{Device: v.Device, Interface: v.Interface, RDMA: v.RDMA, Parent: v.PF}
 }
 
 // IsElsewhere reports whether the VF has a network driver but no interface in sysfs: the
-// interface is in another network namespace, or the driver has not made it yet.
+// interface is in another network namespace, or the driver has not made it yet. A whole card
+// that has an RDMA device alone never had one.
 func (v *VF) IsElsewhere() bool {
-	return v.Driver != "" && len(v.Names) == 0 && !v.HasUserDriver()
+	return v.Driver != "" && len(v.Names) == 0 && !v.HasUserDriver() && !v.IsRDMAOnly()
+}
+
+// IsRDMAOnly reports whether a whole card has RDMA devices and no network interface.
+func (v *VF) IsRDMAOnly() bool {
+	return v.IsWhole() && len(v.Names) == 0 && len(v.AltNames) == 0 && len(v.RDMA) > 0
 }
 
 // HasUserDriver reports whether the VF is bound to a driver for user space (DPDK, virtual
@@ -114,18 +140,16 @@ func parseVFNumber(name string) (int, bool) {
 	return number, found && err == nil && number >= 0
 }
 
-var pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
-
 // readVF reads a VF; nil stands for a VF that was removed after its link was listed.
 func readVF(card directory, pf *PF, name string, number int) *VF {
-	pci := card.readLink(name)
-	if !pciAddress.MatchString(pci) {
-		if pci != "" {
-			card.addProblem("%s links to %q, not to a PCI device", filepath.Join(card.path, name), pci)
+	target := card.readLink(name)
+	if !pciaddress.IsValid(target) {
+		if target != "" {
+			card.addProblem("%s links to %q, not to a PCI device", filepath.Join(card.path, name), target)
 		}
 		return nil
 	}
-	d := directory{filepath.Join(filepath.Dir(card.path), pci), card.problems}
+	d := directory{filepath.Join(filepath.Dir(card.path), target), card.problems}
 	vf := &VF{Device: readDevice(d), Interface: readInterface(d), PF: pf, Number: number, RDMA: readRDMA(d)}
 	if vf.path == "" || vf.Vendor == "" {
 		return nil

@@ -10,10 +10,10 @@ import (
 )
 
 // Roots are the directories from which a node's devices are read.
-type Roots struct{ Sys, Proc, Dev string }
+type Roots struct{ Sys, Proc, Dev, Run string }
 
 // Host are the directories of the node itself.
-var Host = Roots{Sys: "/sys", Proc: "/proc", Dev: "/dev"}
+var Host = Roots{Sys: "/sys", Proc: "/proc", Dev: "/dev", Run: "/run"}
 
 // Inventory holds the devices of a node, each list in the order of PCI addresses.
 type Inventory struct {
@@ -70,6 +70,16 @@ func readDevice(d directory) Device {
 	}
 }
 
+// ForEachInterface calls do for the interface of each PF and VF, which need not be there.
+func (inv *Inventory) ForEachInterface(do func(pci string, i *Interface)) {
+	for _, pf := range inv.PFs {
+		do(pf.PCI, &pf.Interface)
+		for _, vf := range pf.VFs {
+			do(vf.PCI, &vf.Interface)
+		}
+	}
+}
+
 // FindPF returns the PF with this PCI address or name, nil if there is none.
 func (inv *Inventory) FindPF(name string) *PF {
 	for _, pf := range inv.PFs {
@@ -80,9 +90,12 @@ func (inv *Inventory) FindPF(name string) *PF {
 	return nil
 }
 
-// FindVF returns the VF with this PCI address, nil if there is none.
-func (inv *Inventory) FindVF(pci string) *VF {
+// FindFunction returns the VF with this PCI address, or the PF as a whole card; nil if there is none.
+func (inv *Inventory) FindFunction(pci string) *VF {
 	for _, pf := range inv.PFs {
+		if pf.PCI == pci {
+			return pf.AsFunction()
+		}
 		for _, vf := range pf.VFs {
 			if vf.PCI == pci {
 				return vf

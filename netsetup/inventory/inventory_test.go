@@ -47,7 +47,7 @@ func TestCardWithVFs(t *testing.T) {
 		assert.Equal(t, fmt.Sprintf("ens1f0v%d", i), vf.Name())
 		assert.Equal(t, fmt.Sprintf("uverbs%d", i+1), vf.RDMA[0].Verbs)
 		assert.Same(t, pf, vf.PF)
-		assert.Same(t, vf, inv.FindVF(vf.PCI))
+		assert.Same(t, vf, inv.FindFunction(vf.PCI))
 	}
 	assert.Same(t, pf, inv.FindPF("ens1f0"))
 	assert.Same(t, pf, inv.FindPF("0000:86:00.0"))

@@ -20,7 +20,7 @@ const (
 // Row is one line of `gojail vf ls`.
 type Row struct {
 	PF       string   `json:"pf"`
-	VF       int      `json:"vf"` // -1: a card that has no VFs, but can have some
+	VF       int      `json:"vf"` // -1: a card that has no VFs, but can have some, or that is given whole
 	PCI      string   `json:"pci"`
 	Netdev   string   `json:"netdev"` // "" while the VF is in a job
 	RDMA     []string `json:"rdma"`
@@ -40,30 +40,44 @@ type Holders struct {
 	Quarantine map[string]string // reason of the quarantine, during which no job gets the VF
 }
 
-// ListVFs returns one row for each VF, card by card, and one for each card that can have VFs
+// ListVFs returns one row for each function that jobs get, card by card, and one for each card that can have VFs
 // and has none. A quarantined VF is never "free".
 func (inv *Inventory) ListVFs(h Holders) []Row {
 	rows := []Row{}
 	for _, pf := range inv.PFs {
-		if pf.SRIOV && len(pf.VFs) == 0 {
+		switch {
+		case h.has(pf.PCI):
+			rows = append(rows, inv.buildFunctionRow(pf.AsFunction(), h))
+		case pf.SRIOV && len(pf.VFs) == 0:
 			row := inv.buildRow(pf.Device, pf.Interface, pf.RDMA)
 			row.PF, row.VF, row.State = pf.String(), -1, fmt.Sprintf("none of %d VFs", pf.TotalVFs)
 			rows = append(rows, row)
 		}
 		for _, vf := range pf.VFs {
-			row := inv.buildRow(vf.Device, vf.Interface, vf.RDMA)
-			row.PF, row.VF, row.State = pf.String(), vf.Number, Free
-			row.Rail, row.Job = h.Rail[vf.PCI], h.Job[vf.PCI]
-			if row.Job != "" {
-				row.State = stateInUse
-			}
-			if why, quarantined := h.Quarantine[vf.PCI]; quarantined {
-				row.State, row.Reason = stateQuarantined, why
-			}
-			rows = append(rows, row)
+			rows = append(rows, inv.buildFunctionRow(vf, h))
 		}
 	}
 	return rows
+}
+
+// has reports whether a rail, a job or the quarantine has a function.
+func (h Holders) has(pci string) bool {
+	_, quarantined := h.Quarantine[pci]
+	return quarantined || h.Rail[pci] != "" || h.Job[pci] != ""
+}
+
+// buildFunctionRow returns the row of a VF, or of a card that is given whole.
+func (inv *Inventory) buildFunctionRow(vf *VF, h Holders) Row {
+	row := inv.buildRow(vf.Device, vf.Interface, vf.RDMA)
+	row.PF, row.VF, row.State = vf.PF.String(), vf.Number, Free
+	row.Rail, row.Job = h.Rail[vf.PCI], h.Job[vf.PCI]
+	if row.Job != "" {
+		row.State = stateInUse
+	}
+	if why, quarantined := h.Quarantine[vf.PCI]; quarantined {
+		row.State, row.Reason = stateQuarantined, why
+	}
+	return row
 }
 
 // buildRow returns the columns that PFs and VFs have in common.

@@ -13,9 +13,7 @@ import (
 
 	"github.com/gojail/gojail/internal/refusal"
 	"github.com/gojail/gojail/netsetup/attach"
-	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/gres"
-	"github.com/gojail/gojail/netsetup/inventory"
 )
 
 // Request is a job's request for networks, with what Slurm allocated.
@@ -51,7 +49,7 @@ func (n Node) Attach(ctx context.Context, r Request) error {
 	}
 	defer namespace.Close()
 	job := attach.Job{ID: r.Job, Netns: int(namespace.Fd()), Label: r.Label}
-	if err := n.addGres(&job, r, site.Config); err != nil {
+	if err := n.addGres(&job, r, site); err != nil {
 		return err
 	}
 	got, err := attach.Attach(ctx, site, job)
@@ -71,12 +69,12 @@ func (n Node) Attach(ctx context.Context, r Request) error {
 
 // addGres adds the devices that Slurm allocated to the job. If no plugin of Slurm sets the variables, users can set
 // them. So NICs count only with GresTypes=nic, and then a job has no others. GPUs are only a preference.
-func (n Node) addGres(job *attach.Job, r Request, cfg *config.Config) error {
+func (n Node) addGres(job *attach.Job, r Request, site attach.Site) error {
 	types := strings.FieldsFunc(r.GresTypes, func(c rune) bool { return c == ',' || c == ' ' })
 	if r.GPUs == "" && !slices.Contains(types, "nic") {
 		return nil
 	}
-	inv, err := inventory.Read(n.rootsOrHost())
+	inv, err := site.ReadInventory()
 	if err != nil {
 		return err
 	}
@@ -92,7 +90,7 @@ func (n Node) addGres(job *attach.Job, r Request, cfg *config.Config) error {
 					r.Jail, r.Label)
 			}
 			job.Devices = []string{}
-			devices, err := gres.ListDevices(cfg, inv)
+			devices, err := gres.ListDevices(site.Config, inv)
 			if err != nil {
 				return err
 			}

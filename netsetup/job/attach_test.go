@@ -35,8 +35,8 @@ pools = ["r0"]
 gres = "nic:rail0"
 `, "n1")
 	require.NoError(t, err)
-	n := Node{Roots: tree.Roots(), Name: "n1"}
-	assert.EqualError(t, n.addGres(&attach.Job{}, Request{Job: "7", Jail: "debian", Label: "ai", GresTypes: "gpu,nic", NoNICs: true}, cfg),
+	n, site := Node{Name: "n1"}, attach.Site{Config: cfg, Roots: tree.Roots(), Host: -1, State: t.TempDir()}
+	assert.EqualError(t, n.addGres(&attach.Job{}, Request{Job: "7", Jail: "debian", Label: "ai", GresTypes: "gpu,nic", NoNICs: true}, site),
 		"the NICs of job 7 are known to its steps only, and none has begun on this node; start one here, and connect again: srun --jobid=7 --overlap -N1 -n1 -w n1 --jail=debian --jail-net=ai true")
 	for _, row := range []struct {
 		types, nics string
@@ -48,7 +48,7 @@ gres = "nic:rail0"
 		{"", "", nil},
 	} {
 		var job attach.Job
-		require.NoError(t, n.addGres(&job, Request{GresTypes: row.types, NICs: row.nics, GPUs: "0"}, cfg))
+		require.NoError(t, n.addGres(&job, Request{GresTypes: row.types, NICs: row.nics, GPUs: "0"}, site))
 		assert.Equal(t, row.want, job.Devices, "%+v", row)
 	}
 }

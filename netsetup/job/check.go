@@ -83,12 +83,15 @@ func (r *Result) checkLocal() bool {
 		r.addProblem(r.State, "%s is %s", r.Interface, r.State)
 		return false
 	}
+	missing := slices.DeleteFunc(slices.Clone(r.device), func(d string) bool { return slices.Contains(r.RDMA, d) })
 	switch {
-	case r.device == "":
-	case !slices.Contains(r.RDMA, r.device):
-		r.addProblem("no RDMA", "the RDMA device %s is missing", r.device)
-	case !r.active:
-		r.addProblem("RDMA down", "port 1 of the RDMA device %s is not active", r.device)
+	case len(missing) > 0:
+		r.addProblem("no RDMA", "the RDMA device %s is missing", strings.Join(missing, ", "))
+	case len(r.device) > 0 && !r.active:
+		r.addProblem("RDMA down", "port 1 of the RDMA device %s is not active", strings.Join(r.device, " or "))
+	}
+	if r.Interface == "" {
+		return false // it has RDMA devices alone
 	}
 	lacks := r.findMissing()
 	for _, a := range lacks {

@@ -76,7 +76,7 @@ func TestRDMA(t *testing.T) {
 	require.NoError(t, os.MkdirAll(port, 0o755))
 	check := func(device, state string) []string {
 		require.NoError(t, os.WriteFile(port+"/state", []byte(state+"\n"), 0o644))
-		r := &Result{Rail: Rail{PCI: "0000:86:01.0", State: Up, device: device}, Result: resultOK}
+		r := &Result{Rail: Rail{PCI: "0000:86:01.0", State: Up, Interface: "net1", device: splitFields(device)}, Result: resultOK}
 		r.readRDMADevices(sys)
 		assert.True(t, r.checkLocal(), "IP is asked all the same")
 		return append([]string{r.Result}, r.Problems...)

@@ -19,8 +19,9 @@ import (
 // Counters are the counters of a job's VF, by the names of their files in sysfs. A counter that the driver does not
 // have is missing. Data that a file counts in words are here in bytes.
 type Counters struct {
-	Interface map[string]uint64            // class/net/NAME/statistics
-	Ports     map[string]map[string]uint64 // class/infiniband/NAME/ports/N/counters, by port
+	Interface map[string]uint64 // class/net/NAME/statistics
+	// class/infiniband/NAME/ports/N/counters, by port: "1", and "NAME/1" for the further devices of a card
+	Ports map[string]map[string]uint64
 }
 
 // portWord is the unit in which a port counts its data, in bytes (IBTA specification, PortCounters).
@@ -62,19 +63,31 @@ func readCounters(namespace *os.File, rails []attach.RailNet) (map[string]Counte
 // readRailCounters reads the counters of one rail. It verifies the PCI address of the VF: another device may have its
 // name by now.
 func readRailCounters(sys string, r *attach.RailNet) (c Counters, err error) {
-	dir := filepath.Join(sys, "class/net", r.Name)
-	if _, err := os.Lstat(dir); err != nil {
-		return c, fmt.Errorf("rail %s: the job has no interface %s", r.Rail, r.Name)
+	if r.Name != "" {
+		dir := filepath.Join(sys, "class/net", r.Name)
+		if _, err := os.Lstat(dir); err != nil {
+			return c, fmt.Errorf("rail %s: the job has no interface %s", r.Rail, r.Name)
+		}
+		if device, err := os.Readlink(filepath.Join(dir, "device")); err == nil && filepath.Base(device) != r.PCI {
+			return c, fmt.Errorf("rail %s: %s is %s, not %s", r.Rail, r.Name, filepath.Base(device), r.PCI)
+		}
+		c.Interface = readCounterFiles(filepath.Join(dir, "statistics"), interfaceCounters)
 	}
-	if device, err := os.Readlink(filepath.Join(dir, "device")); err == nil && filepath.Base(device) != r.PCI {
-		return c, fmt.Errorf("rail %s: %s is %s, not %s", r.Rail, r.Name, filepath.Base(device), r.PCI)
+	for i, device := range r.ListRDMA() {
+		prefix := ""
+		if i > 0 {
+			prefix = device + "/"
+		}
+		c.readPorts(filepath.Join(sys, "class/infiniband", device, "ports"), prefix)
 	}
-	c.Interface = readCounterFiles(filepath.Join(dir, "statistics"), interfaceCounters)
-	if r.RDMA == "" {
-		return c, nil
+	return c, nil
+}
+
+// readPorts adds the counters of an RDMA device's ports, under the port's number with the prefix.
+func (c *Counters) readPorts(ports, prefix string) {
+	if c.Ports == nil {
+		c.Ports = map[string]map[string]uint64{}
 	}
-	c.Ports = map[string]map[string]uint64{}
-	ports := filepath.Join(sys, "class/infiniband", r.RDMA, "ports")
 	entries, _ := os.ReadDir(ports)
 	for _, e := range entries {
 		counters := readCounterFiles(filepath.Join(ports, e.Name(), "counters"), portCounters)
@@ -84,10 +97,9 @@ func readRailCounters(sys string, r *attach.RailNet) (c Counters, err error) {
 			}
 		}
 		if len(counters) > 0 {
-			c.Ports[e.Name()] = counters
+			c.Ports[prefix+e.Name()] = counters
 		}
 	}
-	return c, nil
 }
 
 func readCounterFiles(dir string, names []string) map[string]uint64 {

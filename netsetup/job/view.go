@@ -40,8 +40,8 @@ type Rail struct {
 
 	index  int
 	wanted []netip.Addr // addresses by its variable
-	device string       // RDMA device by its variable; "": none
-	active bool         // whether the device's first port is active
+	device []string     // RDMA devices by its variable
+	active bool         // whether the first port of each device is active
 }
 
 // View is the network of a job.
@@ -65,7 +65,7 @@ func ReadView(get func(string) string, sys string) (*View, error) {
 	for _, name := range splitFields(get("GOJAIL_NET_RAILS")) {
 		variable := "GOJAIL_NET_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_"
 		r := Rail{Rail: name, Interface: get(variable + "IFNAME"), PCI: get(variable + "PCI"),
-			device: get(variable + "RDMA")}
+			device: splitFields(get(variable + "RDMA"))}
 		for _, text := range splitFields(get(variable + "ADDRESS")) {
 			text, _, _ = strings.Cut(text, "/")
 			if a, err := netip.ParseAddr(text); err == nil {
@@ -101,6 +101,11 @@ func splitFields(text string) []string {
 // readState reads the kernel's state of one interface.
 func (r *Rail) readState(links []netlink.Link, sys string) error {
 	r.Addresses, r.Gateways, r.RDMA, r.State = []netip.Prefix{}, []netip.Addr{}, []string{}, stateMissing
+	if r.Interface == "" { // a card that has RDMA devices alone
+		r.State = Up
+		r.readRDMADevices(sys)
+		return nil
+	}
 	i := slices.IndexFunc(links, func(l netlink.Link) bool { return l.Attrs().Name == r.Interface })
 	if i < 0 {
 		return nil
@@ -135,8 +140,10 @@ func (r *Rail) readRDMADevices(sys string) {
 	for _, e := range entries {
 		r.RDMA = append(r.RDMA, e.Name())
 	}
-	state, _ := os.ReadFile(filepath.Join(dir, r.device, "ports/1/state"))
-	r.active = strings.Contains(string(state), "ACTIVE") // "4: ACTIVE"
+	r.active = !slices.ContainsFunc(r.device, func(device string) bool {
+		state, _ := os.ReadFile(filepath.Join(dir, device, "ports/1/state"))
+		return !strings.Contains(string(state), "ACTIVE") // "4: ACTIVE"
+	})
 }
 
 // readAddresses reads the addresses without those that the kernel assigned itself.

@@ -28,6 +28,8 @@ type Link struct {
 	TxQueue   int // packets
 	Up        bool
 	Running   bool // whether the link is up and has carrier
+	Master    int  // index of the bond, bridge or the like that has the link; 0: none
+	Below     int  // index of the link of this namespace on which it is a VLAN, macvlan or the like; 0: none
 	peer      int  // index of the other end of a veth, or of the link below a macvlan
 }
 
@@ -125,6 +127,10 @@ func parseLink(message []byte) (Link, error) {
 		Index: a.Index, Name: a.Name, AltNames: a.AltNames, Kind: found.Type(), Type: header.Type,
 		MAC: a.HardwareAddr, MTU: a.MTU, TxQueue: a.TxQLen, peer: a.ParentIndex,
 		Up: a.RawFlags&unix.IFF_UP != 0, Running: a.RawFlags&unix.IFF_RUNNING != 0,
+	}
+	l.Master = a.MasterIndex
+	if a.NetNsID < 0 && l.Kind != "veth" {
+		l.Below = a.ParentIndex
 	}
 	if a.ParentDevBus == "pci" {
 		l.PCI = a.ParentDev

@@ -20,24 +20,22 @@ type CharDevice struct {
 	Minor uint32
 }
 
-// FindRDMA returns the name of the RDMA device of a PCI device. sys is a sysfs root of the
-// namespace that has the device, see MountSysfs. It fails with ErrNotFound if there is no
-// RDMA device.
-func FindRDMA(sys, pci string) (string, error) {
-	dir := filepath.Join(sys, "bus/pci/devices", pci, "infiniband")
-	entries, err := os.ReadDir(dir)
+// FindRDMA returns the names of the RDMA devices of a PCI device, in order. sys is a sysfs root of the
+// namespace that has the devices, see MountSysfs. It fails with ErrNotFound if there is none.
+func FindRDMA(sys, pci string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(sys, "bus/pci/devices", pci, "infiniband"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("find the RDMA device of PCI device %s: %w", pci, err)
+		return nil, fmt.Errorf("find the RDMA device of PCI device %s: %w", pci, err)
 	}
-	switch len(entries) {
-	case 0:
-		return "", fmt.Errorf("find the RDMA device of PCI device %s: %w: it is in another network namespace, or its "+
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if names == nil {
+		return nil, fmt.Errorf("find the RDMA device of PCI device %s: %w: it is in another network namespace, or its "+
 			"driver does not support RDMA", pci, ErrNotFound)
-	case 1:
-		return entries[0].Name(), nil
 	}
-	return "", fmt.Errorf("find the RDMA device of PCI device %s: %d of them in %s, expected one", pci, len(entries),
-		dir)
+	return names, nil
 }
 
 // ListRDMAFiles returns the device nodes of an RDMA device: uverbsN, umadN and issmN, and rdma_cm, which all devices

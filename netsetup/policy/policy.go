@@ -13,17 +13,36 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
 )
 
-// Card is a PF with the policy of each of its VFs.
+// Card is a PF with the policy of each of its VFs, or a card that is given whole.
 type Card struct {
-	PF       *inventory.PF
+	PF       *inventory.PF    // with Whole, also a VF that others made
 	VFs      []*config.Policy // policy of each VF, by its number; nil: no policy has the VF
+	Whole    *config.Policy   // policy that gives the card itself; nil: its VFs are given
 	Policies []*config.Policy // all policies that match the PF, by priority
+}
+
+// ListFunctions returns the functions of the card that a policy gives to jobs, by number: VFs, or the card itself. A VF
+// that does not exist is nil.
+func (c *Card) ListFunctions(p *config.Policy) (all []*inventory.VF) {
+	if c.Whole != nil && c.Whole == p {
+		return []*inventory.VF{c.PF.AsFunction()}
+	}
+	for number, owner := range c.VFs {
+		if owner != p {
+			continue
+		}
+		var vf *inventory.VF
+		if i := slices.IndexFunc(c.PF.VFs, func(vf *inventory.VF) bool { return vf.Number == number }); i >= 0 {
+			vf = c.PF.VFs[i]
+		}
+		all = append(all, vf)
+	}
+	return all
 }
 
 // FindCards returns the PFs of the node's policies, in the order of their addresses. If
@@ -33,10 +52,10 @@ type Card struct {
 func FindCards(cfg *config.Config, inv *inventory.Inventory) (cards []Card, warnings []string, err error) {
 	var errs []error
 	matched := map[*config.Policy]bool{}
-	for _, pf := range inv.PFs {
+	for _, pf := range listCards(inv) {
 		card := Card{PF: pf}
 		for _, p := range cfg.Policies {
-			if appliesTo(p, cfg.Node) && matchesPF(p.NIC, pf) {
+			if appliesTo(p, cfg.Node) && matchesPF(p, pf) {
 				card.Policies = append(card.Policies, p)
 				matched[p] = true
 			}
@@ -46,11 +65,16 @@ func FindCards(cfg *config.Config, inv *inventory.Inventory) (cards []Card, warn
 		}
 		slices.SortStableFunc(card.Policies,
 			func(a, b *config.Policy) int { return cmp.Compare(a.Priority, b.Priority) })
-		errs = append(errs, card.assignVFs()...)
+		errs = append(errs, card.assign()...)
 		cards = append(cards, card)
 	}
+	errs = append(errs, checkParents(inv, cards)...)
 	for _, p := range cfg.Policies {
-		if !appliesTo(p, cfg.Node) || matched[p] {
+		if !appliesTo(p, cfg.Node) {
+			continue
+		}
+		if matched[p] {
+			warnings = append(warnings, listMissing(cfg, p, inv)...)
 			continue
 		}
 		text := fmt.Sprintf("%s matches no network card of %s: it selects %s, but %s", DescribePolicy(cfg, p), cfg.Node,
@@ -62,50 +86,6 @@ func FindCards(cfg *config.Config, inv *inventory.Inventory) (cards []Card, warn
 		}
 	}
 	return cards, warnings, errors.Join(errs...)
-}
-
-// describeSelector returns the selection of a policy's nic, in the words of network.toml.
-func describeSelector(s config.Selector) string {
-	var words []string
-	add := func(key string, values ...string) {
-		if len(values) > 0 && values[0] != "" {
-			words = append(words, key+" "+strings.Join(values, " or "))
-		}
-	}
-	add("vendor", s.Vendor)
-	add("device", s.Device)
-	add("root", s.Root...)
-	var names []string
-	for _, r := range s.PF {
-		names = append(names, r.Name)
-	}
-	add("pf", names...)
-	if len(words) == 0 {
-		return "nothing"
-	}
-	return strings.Join(words, " and ")
-}
-
-// cardsMax is the number of cards that a message lists.
-const cardsMax = 8
-
-// describeCards returns the cards of a node, in the words of a selector.
-func describeCards(inv *inventory.Inventory) string {
-	var list []string
-	for _, pf := range inv.PFs {
-		text := fmt.Sprintf("%s (root %s, vendor %s, device %s)", pf, pf.PCI, pf.Vendor, pf.Device.Device)
-		if !pf.SRIOV {
-			text += " without SR-IOV"
-		}
-		list = append(list, text)
-	}
-	switch n := len(list); {
-	case n == 0:
-		return "the node has no network card on PCI"
-	case n > cardsMax:
-		list = append(list[:cardsMax], fmt.Sprintf("%d more", n-cardsMax))
-	}
-	return "the node has " + strings.Join(list, ", ")
 }
 
 // DescribePolicy returns file, line and name of a policy: "network.toml:12: policy "rail0"".
@@ -129,9 +109,13 @@ func appliesTo(p *config.Policy, node string) bool {
 }
 
 // matchesPF reports whether the PF matches every field of the selector that is set.
-func matchesPF(s config.Selector, pf *inventory.PF) bool {
+func matchesPF(p *config.Policy, pf *inventory.PF) bool {
+	s := p.NIC
 	if s.Vendor == "" && s.Device == "" && len(s.Root) == 0 && len(s.PF) == 0 {
 		return false
+	}
+	if pf.Parent != nil && (!p.Whole || len(s.Root) == 0 && len(s.PF) == 0) {
+		return false // a VF of this node belongs to its PF's policy unless a policy names it
 	}
 	return (s.Vendor == "" || s.Vendor == pf.Vendor) &&
 		(s.Device == "" || s.Device == pf.Device.Device) &&
@@ -158,37 +142,13 @@ func coversVF(p *config.Policy, pf *inventory.PF, number int) bool {
 	return !ranged
 }
 
-// assignVFs assigns each VF to its policy.
-func (c *Card) assignVFs() (errs []error) {
-	for _, p := range c.Policies {
-		for len(c.VFs) < p.VFs {
-			c.VFs = append(c.VFs, nil)
-		}
-		clash := map[*config.Policy]bool{}
-		for i := range c.VFs {
-			owner := c.VFs[i]
-			switch {
-			case !coversVF(p, c.PF, i):
-			case owner == nil:
-				c.VFs[i] = p
-			case owner.Priority == p.Priority && !clash[owner]:
-				clash[owner] = true
-				errs = append(errs, fmt.Errorf("policies %q (line %d) and %q (line %d) both have VF %d of %s, with "+
-					"priority %d; give them ranges such as %s#0-3, or different priorities",
-					owner.Name, owner.Line, p.Name, p.Line, i, c.PF, p.Priority, c.PF))
-			}
-		}
-	}
-	return errs
-}
-
-// ListEffective returns the policies that have VFs of the card, by priority.
+// ListEffective returns the policies that have functions of the card, by priority.
 func (c *Card) ListEffective() []*config.Policy {
 	return slices.DeleteFunc(slices.Clone(c.Policies),
-		func(p *config.Policy) bool { return !slices.Contains(c.VFs, p) })
+		func(p *config.Policy) bool { return len(c.ListFunctions(p)) == 0 })
 }
 
-// FindRailVFs returns the VFs of each rail, in the order of their PFs' addresses and their
+// FindRailVFs returns the VFs or whole cards of each rail, in the order of their PFs' addresses and their
 // numbers. VFs that have not been made are missing; rails with the same policy share its
 // VFs.
 func FindRailVFs(cfg *config.Config, inv *inventory.Inventory) (map[*config.Rail][]*inventory.VF, error) {
@@ -199,11 +159,8 @@ func FindRailVFs(cfg *config.Config, inv *inventory.Inventory) (map[*config.Rail
 	vfs := map[*config.Rail][]*inventory.VF{}
 	for _, rail := range cfg.Rails {
 		for _, c := range cards {
-			for _, vf := range c.PF.VFs {
-				if vf.Number < len(c.VFs) && c.VFs[vf.Number] == rail.Policy {
-					vfs[rail] = append(vfs[rail], vf)
-				}
-			}
+			vfs[rail] = append(vfs[rail], slices.DeleteFunc(c.ListFunctions(rail.Policy),
+				func(vf *inventory.VF) bool { return vf == nil })...)
 		}
 	}
 	return vfs, nil

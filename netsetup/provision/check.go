@@ -33,6 +33,8 @@ type Place struct {
 	Query func(name string, args ...string) (string, error)
 	// ListLinks returns the network interfaces of the node as the kernel describes them; nil: they are not checked.
 	ListLinks func() ([]link.Link, error)
+	// FindUses is FindUses for the node; nil: it is not checked whether the node uses cards that are given whole.
+	FindUses func(cards []policy.Card) (map[string]string, error)
 }
 
 // HostPlace is the node itself.
@@ -60,13 +62,14 @@ type preparation struct {
 	cards  []policy.Card
 	inv    *inventory.Inventory
 	mode   config.RDMAMode // RDMA mode of the node's policies; "": any
+	uses   map[string]string
 }
 
 // The checks, in the order in which a node is prepared.
 var (
 	cardChecks = []func(*preparation, *policy.Card) *Finding{
-		checkSRIOV, checkIOVMemory, checkRDMADriver, checkLinkUp, checkRDMAUp, checkLinkLayer, checkNextLinkType,
-		checkSubnetManager, checkIOMMU,
+		checkSRIOV, checkUse, checkIOVMemory, checkRDMADriver, checkLinkUp, checkRDMAUp, checkLinkLayer,
+		checkNextLinkType, checkSubnetManager, checkIOMMU,
 	}
 	nodeChecks = []func(*preparation) *Finding{
 		checkPCIAddresses, checkPeerMemory, checkGDRCopy, checkLiveRDMAMode, checkNextRDMAMode,
@@ -94,7 +97,16 @@ func Check(cfg *config.Config, inv *inventory.Inventory, at Place) []Finding {
 	}
 	p := &preparation{Place: at, config: cfg, cards: cards, inv: inv}
 	p.mode, _ = findRDMAMode(cfg, cards)
+	if at.FindUses != nil {
+		if p.uses, err = at.FindUses(cards); err != nil {
+			all = append(all, *newFinding(false, Policies, err.Error(), "the interfaces of the node", ""))
+		}
+	}
 	for i := range cards {
+		if cards[i].Whole != nil && cards[i].PF.Away {
+			all = append(all, *newFinding(true, cards[i].PF.String()+": given whole", "a job has it", "", ""))
+			continue
+		}
 		for _, check := range cardChecks {
 			if f := check(p, &cards[i]); f != nil {
 				f.What = cards[i].PF.String() + ": " + f.What

@@ -20,10 +20,38 @@ var rdmaDrivers = map[string]string{"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_i
 	"ice": "irdma", "i40e": "irdma", "qede": "qedr"}
 
 func checkSRIOV(_ *preparation, c *policy.Card) *Finding {
+	if c.Whole != nil {
+		return nil
+	}
 	return newFinding(c.PF.SRIOV && len(c.VFs) <= c.PF.TotalVFs, "SR-IOV",
-		fmt.Sprintf("at most %d VFs", c.PF.TotalVFs), fmt.Sprintf("%d VFs", len(c.VFs)),
-		fmt.Sprintf("switch SR-IOV on in the BIOS, run `mlxconfig -d %s set SRIOV_EN=1 NUM_OF_VFS=%d`, and reboot",
-			c.PF.PCI, len(c.VFs)))
+		fmt.Sprintf("at most %d VFs", c.PF.TotalVFs), fmt.Sprintf("%d VFs", len(c.VFs)), adviseSRIOV(c))
+}
+
+// adviseSRIOV returns what to do about a card that has too few VFs, or none: a card of a virtual machine, and many of
+// other makers, can be given whole alone.
+func adviseSRIOV(c *policy.Card) string {
+	advice := fmt.Sprintf("switch SR-IOV on in the BIOS, run `mlxconfig -d %s set SRIOV_EN=1 NUM_OF_VFS=%d`, and "+
+		"reboot", c.PF.PCI, len(c.VFs))
+	if !c.PF.SRIOV {
+		advice += "; in a virtual machine, or for a card that cannot have VFs, write whole = true in the place of vfs"
+	}
+	return advice
+}
+
+// checkUse checks that the node can spare a card that is given whole.
+func checkUse(p *preparation, c *policy.Card) *Finding {
+	if c.Whole == nil {
+		return nil
+	}
+	found, used := p.uses[c.PF.PCI]
+	if !used {
+		found = "the node does not use it"
+	}
+	if n := len(c.PF.VFs); n > 0 {
+		used, found = true, fmt.Sprintf("it has %d VFs", n)
+	}
+	return newFinding(!used, "given whole", found, "a card that the node does not use",
+		"leave the card out, or free it")
 }
 
 // checkIOVMemory checks that the PCI bridge has memory for VFs: resources 7 to 12 of a card
@@ -78,7 +106,7 @@ func wantsRDMA(c *policy.Card) bool {
 }
 
 func checkLinkUp(_ *preparation, c *policy.Card) *Finding {
-	if len(c.VFs) == 0 {
+	if len(c.VFs) == 0 && (c.Whole == nil || c.PF.AsFunction().IsRDMAOnly()) {
 		return nil
 	}
 	mend := "ip link set " + c.PF.String() + " up; if it is, check the cable and the switch port"
@@ -86,7 +114,11 @@ func checkLinkUp(_ *preparation, c *policy.Card) *Finding {
 		return newFinding(false, "link", "no network interface here", "up",
 			"load the card's driver, or bring the interface back to the node's own network namespace")
 	}
-	return newFinding(c.PF.State == "up", "link", c.PF.State, "up", mend)
+	f := newFinding(c.PF.State == "up", "link", c.PF.State, "up", mend)
+	if c.Whole != nil {
+		return markHint(f) // a job sets it up
+	}
+	return f
 }
 
 // checkRDMAUp checks the state that `rdma link` shows.
@@ -95,6 +127,9 @@ func checkRDMAUp(_ *preparation, c *policy.Card) *Finding {
 		return nil
 	}
 	device := c.PF.RDMA[0]
+	if c.Whole != nil && c.PF.State == "down" {
+		return nil // a job sets it up
+	}
 	if len(device.Ports) == 0 {
 		return newFinding(false, "RDMA link", device.Name+" has no port", "ACTIVE, LinkUp", "see dmesg")
 	}
@@ -189,7 +224,7 @@ func checkSubnetManager(_ *preparation, c *policy.Card) *Finding {
 // and a GPU.
 func checkIOMMU(p *preparation, c *policy.Card) *Finding {
 	kind, err := os.ReadFile(filepath.Join(p.Sys, "bus/pci/devices", c.PF.PCI, "iommu_group/type"))
-	if err != nil || len(c.VFs) == 0 {
+	if err != nil || len(c.VFs) == 0 && c.Whole == nil {
 		return nil // no IOMMU, or disabled
 	}
 	found := strings.TrimSpace(string(kind))

@@ -35,8 +35,13 @@ func checkPCIAddresses(p *preparation) *Finding {
 		return newFinding(false, "kernel", err.Error(), "the network interfaces of the node", "")
 	}
 	for _, l := range links {
-		isCard := slices.ContainsFunc(p.cards, func(c policy.Card) bool { return c.PF.Name() == l.Name })
-		if isCard && l.PCI == "" {
+		i := slices.IndexFunc(p.cards, func(c policy.Card) bool { return c.PF.Name() == l.Name })
+		switch {
+		case i < 0 || l.PCI != "":
+		case p.cards[i].PF.Driver == "virtio-pci": // its interface is one of the bus virtio
+			return newFinding(false, "kernel", "no PCI address of "+l.Name+", a card of virtio",
+				"a card of another kind", "give the machine one, and leave this one out")
+		default:
 			return newFinding(false, "kernel", "no PCI address of "+l.Name, "Linux 5.14 or newer",
 				"boot a newer kernel; jobs with --jail-net fail on this one")
 		}

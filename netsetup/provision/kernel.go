@@ -72,20 +72,6 @@ func OpenHost() (*Kernel, *link.Namespace, error) {
 	return k, ns, nil
 }
 
-// AddAltNames adds the alternative names of PFs to an inventory, because sysfs does not show them.
-func AddAltNames(inv *inventory.Inventory, ns *link.Namespace) error {
-	links, err := ns.ListLinks()
-	if err != nil {
-		return err
-	}
-	for _, l := range links {
-		if pf := inv.FindPF(l.Name); pf != nil {
-			pf.AltNames = l.AltNames
-		}
-	}
-	return nil
-}
-
 // write writes to a file of sysfs, and fails with errHangs after the timeout.
 func (k *Kernel) write(path, text string) error {
 	err, inTime := deadline.CallFor(k.Patience, func() error { return k.Write(path, text) })

@@ -114,7 +114,7 @@ func (p *Plan) planCard(c *policy.Card, node string, held Held) {
 			p.addStep(pf, planRates(pf, i, owner), made)
 		}
 	}
-	if mtu := findLargestMTU(c); mtu > pf.MTU {
+	if mtu := findLargestMTU(c); mtu > pf.MTU && c.Whole == nil {
 		p.addStep(pf, planMTU(pf, -1, mtu), nil)
 	}
 	if n > 0 || made != nil {
@@ -155,10 +155,9 @@ func findLargestMTU(c *policy.Card) int {
 func checkCapabilities(c *policy.Card, cfg *config.Config) error {
 	pf, n := c.PF, len(c.VFs)
 	var errs []error
-	if !pf.SRIOV {
-		return fmt.Errorf("%s: %s (%s) has no SR-IOV: switch it on in the BIOS, and in the card (mlxconfig -d %s set "+
-			"SRIOV_EN=1 NUM_OF_VFS=%d), then reboot; or leave the card out",
-			policy.DescribePolicy(cfg, c.Policies[0]), pf, pf.PCI, pf.PCI, n)
+	if c.Whole == nil && !pf.SRIOV {
+		return fmt.Errorf("%s: %s (%s) has no SR-IOV: %s; or leave the card out",
+			policy.DescribePolicy(cfg, c.Policies[0]), pf, pf.PCI, adviseSRIOV(c))
 	}
 	if n > 0 && pf.Name() == "" {
 		return fmt.Errorf(
@@ -166,13 +165,13 @@ func checkCapabilities(c *policy.Card, cfg *config.Config) error {
 			policy.DescribePolicy(cfg, c.Policies[0]), pf.PCI)
 	}
 	for _, p := range c.Policies {
-		if p.VFs > pf.TotalVFs {
+		if c.Whole == nil && p.VFs > pf.TotalVFs {
 			errs = append(errs, fmt.Errorf("%s: %d VFs, but %s has at most %d; lower vfs, or raise the card's limit "+
 				"(mlxconfig -d %s set NUM_OF_VFS=%d) and reboot",
 				policy.DescribePolicy(cfg, p), p.VFs, pf, pf.TotalVFs, pf.PCI, p.VFs))
 		}
 		for _, r := range p.NIC.PF {
-			if pf.HasName(r.Name) && r.Last >= n {
+			if c.Whole == nil && pf.HasName(r.Name) && r.Last >= n {
 				errs = append(errs, fmt.Errorf("%s: %s#%d-%d, but %s gets %d VFs; raise vfs or shorten the range",
 					policy.DescribePolicy(cfg, p), r.Name, r.First, r.Last, pf, n))
 			}

@@ -60,7 +60,7 @@ func TestPlansThatAreRefused(t *testing.T) {
 			`network.toml:10: policy "a": 9 VFs, but ens1f0 has at most 8; lower vfs, or raise the card's limit (mlxconfig -d 0000:86:00.0 set NUM_OF_VFS=9) and reboot`},
 		"a range past its VFs": {ens1f0, []*config.Policy{a(func(p *config.Policy) { p.NIC = on("ens1f0#2-4") })}, nil,
 			`policy "a": ens1f0#2-4, but ens1f0 gets 4 VFs`},
-		"no SR-IOV": {plain, []*config.Policy{a(same)}, nil, `ens1f0 (0000:86:00.0) has no SR-IOV: switch it on in the BIOS`},
+		"no SR-IOV": {plain, []*config.Policy{a(same)}, nil, `ens1f0 (0000:86:00.0) has no SR-IOV: switch SR-IOV on in the BIOS`},
 		"Ethernet wanted": {ib, []*config.Policy{a(func(p *config.Policy) { p.Link = config.Ethernet })}, nil,
 			`link is "eth", but ens1f0 is "ib"; choose other cards, or: mlxconfig -d 0000:86:00.0 set LINK_TYPE_P1=ETH, and reboot; other makers' cards cannot`},
 		"InfiniBand wanted":    {ens1f0, []*config.Policy{a(func(p *config.Policy) { p.Link = config.InfiniBand })}, nil, `LINK_TYPE_P1=IB`},

@@ -15,6 +15,7 @@ import (
 	"github.com/gojail/gojail/gojail/cli/cmdline"
 	"github.com/gojail/gojail/internal/deadline"
 	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/policy"
 	"github.com/gojail/gojail/netsetup/pool"
 	"github.com/gojail/gojail/netsetup/provision"
 )
@@ -66,7 +67,7 @@ func (c networkCheck) checkPreparation(cfg *config.Config) {
 		return
 	}
 	defer h.names.Close()
-	inv, err := h.readInventory()
+	inv, err := c.readInventory(h)
 	if err != nil {
 		c.addFinding(check.Fail, "", "%v", err)
 		return
@@ -74,6 +75,9 @@ func (c networkCheck) checkPreparation(cfg *config.Config) {
 	place := provision.Place{Roots: h.Roots, Modprobe: h.Modprobe}
 	if c.Kernel == nil {
 		place.Query, place.ListLinks = provision.HostPlace.Query, h.names.ListLinks
+		place.FindUses = func(cards []policy.Card) (map[string]string, error) {
+			return provision.FindUses(h.names, h.Roots, cfg, cards)
+		}
 	}
 	fits := true
 	for _, f := range provision.Check(cfg, inv, place) {

@@ -39,7 +39,7 @@ names the GPUs already, omit their lines, as the second example does.`,
 				return err
 			}
 			defer h.names.Close()
-			inv, err := h.readInventory()
+			inv, err := n.readInventory(h)
 			if err != nil {
 				return err
 			}

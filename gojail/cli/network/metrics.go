@@ -44,9 +44,12 @@ func addNetwork(f *metrics.Facts, s *state.State, network *attach.Network) error
 		namespace.Close()
 	}
 	for _, r := range network.Rails {
+		number := ""
+		if r.VF >= 0 { // no whole card
+			number = strconv.Itoa(r.VF)
+		}
 		f.VFs = append(f.VFs, metrics.VF{Job: network.Job, Rail: r.Rail, PCI: r.PCI, Netdev: r.Name, RDMA: r.RDMA,
-			PF:     r.PF,
-			Number: strconv.Itoa(r.VF), Interface: counters[r.Rail].Interface, Ports: counters[r.Rail].Ports})
+			PF: r.PF, Number: number, Interface: counters[r.Rail].Interface, Ports: counters[r.Rail].Ports})
 	}
 	if err != nil {
 		return fmt.Errorf("cannot read the counters of job %s: %w", network.Job, err)

@@ -48,13 +48,9 @@ func (n *localNode) openHardware() (hardware, error) {
 	return hardware{k, ns}, err
 }
 
-// readInventory reads the node's cards and VFs, with their alternative names.
-func (h hardware) readInventory() (*inventory.Inventory, error) {
-	inv, err := inventory.Read(h.Roots)
-	if err == nil && h.names != nil {
-		err = provision.AddAltNames(inv, h.names)
-	}
-	return inv, err
+// readInventory reads the node's cards and VFs, with all their names.
+func (n *localNode) readInventory(h hardware) (*inventory.Inventory, error) {
+	return attach.ReadInventory(h.Roots, h.names, n.networkState())
 }
 
 // loadNetwork reads and checks network.toml.

@@ -82,7 +82,7 @@ func (n *localNode) describeNode(cmd *cobra.Command) (gres.NodeConf, error) {
 		return gres.NodeConf{}, err
 	}
 	defer h.names.Close()
-	inv, err := h.readInventory()
+	inv, err := n.readInventory(h)
 	if err != nil {
 		return gres.NodeConf{}, err
 	}

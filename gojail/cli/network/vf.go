@@ -95,7 +95,7 @@ func (n *localNode) applyPlan(cmd *cobra.Command) error {
 	if err == nil && steps == 0 {
 		fmt.Fprintln(cmd.OutOrStdout(), plan.ExplainIdle())
 	}
-	return errors.Join(err, createDeviceFiles(cfg, h, err == nil))
+	return errors.Join(err, n.createDeviceFiles(cfg, h, err == nil))
 }
 
 // printPlan prints the changes that applyPlan would make.
@@ -125,7 +125,7 @@ func (n *localNode) makePlan(cfg *config.Config, h hardware) (*provision.Plan, e
 	if err != nil {
 		return nil, err
 	}
-	inv, err := h.readInventory()
+	inv, err := n.readInventory(h)
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +134,8 @@ func (n *localNode) makePlan(cfg *config.Config, h hardware) (*provision.Plan, e
 
 // createDeviceFiles creates the files that slurmd expects. Where VFs are missing because applying failed,
 // it reports nothing: that error was enough. With all VFs there, slurmd can start whatever else failed.
-func createDeviceFiles(cfg *config.Config, h hardware, applied bool) error {
-	inv, err := h.readInventory()
+func (n *localNode) createDeviceFiles(cfg *config.Config, h hardware, applied bool) error {
+	inv, err := n.readInventory(h)
 	if err != nil {
 		return err
 	}

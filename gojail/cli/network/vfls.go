@@ -55,7 +55,7 @@ func (n *localNode) listVFs(cmd *cobra.Command) ([]inventory.Row, error) {
 		return nil, err
 	}
 	defer h.names.Close()
-	inv, err := h.readInventory()
+	inv, err := n.readInventory(h)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (n *localNode) listVFs(cmd *cobra.Command) ([]inventory.Row, error) {
 	}
 	rows := inv.ListVFs(know)
 	for i := range rows {
-		vf := inv.FindVF(rows[i].PCI)
+		vf := inv.FindFunction(rows[i].PCI)
 		switch {
 		case vf == nil || rows[i].State != inventory.Free:
 		case vf.HasUserDriver():

@@ -10,8 +10,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
+	"github.com/gojail/gojail/netsetup/link"
 	"github.com/gojail/gojail/netsetup/provision"
 )
 
@@ -36,7 +38,7 @@ func newConfig(t *testing.T, cards []card, change func(*config.Policy)) *config.
 type provisioning struct {
 	t      *testing.T
 	kernel *provision.Kernel
-	names  func(*inventory.Inventory) error
+	names  *link.Namespace
 }
 
 func newProvisioning(t *testing.T) provisioning {
@@ -44,16 +46,15 @@ func newProvisioning(t *testing.T) provisioning {
 	k, ns, err := provision.OpenHost()
 	require.NoError(t, err)
 	t.Cleanup(ns.Close)
-	return provisioning{t, k, func(inv *inventory.Inventory) error { return provision.AddAltNames(inv, ns) }}
+	return provisioning{t, k, ns}
 }
 
 // readInventory returns the node's inventory.
 func (p provisioning) readInventory() *inventory.Inventory {
 	p.t.Helper()
-	inv, err := inventory.Read(inventory.Host)
+	inv, err := attach.ReadInventory(inventory.Host, p.names, p.t.TempDir())
 	require.NoError(p.t, err)
 	require.Empty(p.t, inv.Problems)
-	require.NoError(p.t, p.names(inv))
 	return inv
 }
 
@@ -114,7 +115,7 @@ func TestVFsFromAPolicy(t *testing.T) {
 
 	requireRun(t, "ip link set "+all[0].name+" vf 0 mac 02:00:00:00:00:99")
 	require.NoError(t, p.applyConfig(cfg))
-	assert.Equal(t, first.VFs[0].MAC, p.readInventory().FindVF(first.VFs[0].PCI).MAC)
+	assert.Equal(t, first.VFs[0].MAC, p.readInventory().FindFunction(first.VFs[0].PCI).MAC)
 	assert.Empty(t, p.formatPlan(cfg, nil))
 }
 
