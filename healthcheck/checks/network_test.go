@@ -145,6 +145,24 @@ func TestVFs(t *testing.T) {
 	expect(t, once(h, vfs, s), check.Fail, "")
 }
 
+// TestVFsOfAWholeCard checks that a node is good while a job has a card that a policy gives whole, by its name.
+func TestVFsOfAWholeCard(t *testing.T) {
+	nstest.NeedRoot(t)
+	n := fakesys.New(t)
+	card := fakesys.Card{PCI: "0000:86:00.0", Under: "pci0000:80/0000:80:01.0", Name: "ens1f0", RDMA: "mlx5_0"}
+	n.AddCard(card)
+	h, s := testHost(t), config.DefaultSettings()
+	h.Roots.Sys, h.Roots.Proc, h.Roots.Dev = n.Sys, n.Proc, n.Dev
+	s.Network.Config, s.Jail.State = h.Roots.Etc+"/network.toml", h.Roots.Run+"/state-%n"
+	put(t, s.Network.Config, "[[policy]]\nname = \"a\"\nnodes = \"n1\"\nnic.pf = [\"ens1f0\"]\nwhole = true\n")
+	expect(t, once(h, vfs, s), check.OK, "")
+	n.MoveToJob(card.PCI)
+	require.Contains(t, once(h, vfs, s).Text, `matches no network card of n1`)
+	put(t, h.Roots.Run+"/state-n1/net/vf/0000:86:00.0.json",
+		`{"boot":"b","job":"7","phase":"reserve","rail":"r","pci":"0000:86:00.0","pf":"0000:86:00.0","vf":-1,"name":"net1","original":{"name":"ens1f0"}}`)
+	expect(t, once(h, vfs, s), check.OK, "")
+}
+
 func TestQuarantine(t *testing.T) {
 	h, s := testHost(t), config.DefaultSettings()
 	s.Network.Config, s.Jail.State = h.Roots.Etc+"/network.toml", h.Roots.Run+"/state-%n"

@@ -139,7 +139,8 @@ func TestChoose(t *testing.T) {
 	assert.ErrorContains(t, err, "rail rail0: the node has no VFs for it; run: gojail vf apply")
 }
 
-// TestVFWithoutItsRDMADevice: a driver that failed to bind does not fail each job of the rail, while other VFs are free.
+// TestVFWithoutItsRDMADevice: a driver that failed to bind does not fail each job of the rail, while other VFs are
+// free.
 func TestVFWithoutItsRDMADevice(t *testing.T) {
 	vf := &inventory.VF{PF: &inventory.PF{}, Device: inventory.Device{PCI: "0000:81:01.0", Driver: "mlx5_core"}, Interface: inventory.Interface{Names: []string{"av0"}}}
 	for mode, want := range map[config.RDMAMode]string{config.RDMAShared: "no RDMA device", config.RDMAExclusive: "no RDMA device", config.RDMANone: ""} {

@@ -77,8 +77,8 @@ func TestControlAddressOfTheNodeItself(t *testing.T) {
 	requireSame(t, before, n.takeSnapshot())
 }
 
-// TestControlAddressIsReleasedOnce: where the pool does not answer, the record stays, and its release is repeated. The address may be
-// another job's by then, whose proxy entry is not to be removed.
+// TestControlAddressIsReleasedOnce: where the pool does not answer, the record stays, and its release is repeated. The
+// address may be another job's by then, whose proxy entry is not to be removed.
 func TestControlAddressIsReleasedOnce(t *testing.T) {
 	n := newNode(t, setup{cards: 1, control: true, directory: true})
 	job := newJobSpace(t)

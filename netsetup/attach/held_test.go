@@ -13,8 +13,8 @@ import (
 	"github.com/gojail/gojail/netsetup/link"
 )
 
-// TestHeldVFsNameWhatIsAway checks that ListHeld has the names of an interface and an RDMA device whenever these are not
-// on the node, from before they leave until after they are back.
+// TestHeldVFsNameWhatIsAway checks that ListHeld has the names of an interface and an RDMA device whenever these are
+// not on the node, from before they leave until after they are back.
 func TestHeldVFsNameWhatIsAway(t *testing.T) {
 	for name, newOne := range map[string]func() *node{
 		"Ethernet, exclusive": func() *node {

@@ -45,8 +45,10 @@ func ReadInventory(roots inventory.Roots, names *link.Namespace, state string) (
 			i.AltNames = links[l].AltNames
 		}
 		e := slices.IndexFunc(entries, func(e *entry) bool { return e.PCI == pci })
-		if i.Away = e >= 0; i.Away && len(i.Names) == 0 && entries[e].hasInterface() {
-			i.AltNames = append([]string{entries[e].Original.Name}, entries[e].Original.AltNames...)
+		// An interface may be back under a job's name, until it is swept.
+		if i.Away = e >= 0; i.Away && entries[e].hasInterface() {
+			was := append([]string{entries[e].Original.Name}, entries[e].Original.AltNames...)
+			i.AltNames = append(i.AltNames, removeNames(was, append(i.Names, i.AltNames...))...)
 		}
 	})
 	return inv, nil

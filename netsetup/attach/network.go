@@ -5,9 +5,12 @@ package attach
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gojail/gojail/netsetup/link"
 )
 
 // describeNetwork returns the description of the job's network, which the job gets and `gojail net show` prints.
@@ -60,11 +63,21 @@ func (s *session) describeRail(r *rail, n *Network) (RailNet, error) {
 		net.RDMA, net.RDMAMore = names[0], names[1:]
 	}
 	for _, f := range files {
+		if r.entry.isWhole() && isManagement(f) {
+			continue
+		}
 		if !slices.Contains(n.Files, f) {
 			n.Files = append(n.Files, f)
 		}
 	}
 	return net, nil
+}
+
+// isManagement reports whether a device node sends management packets: of a whole card, which has the port to itself,
+// they could change the fabric (umadN and issmN, drivers/infiniband/core/user_mad.c).
+func isManagement(f link.CharDevice) bool {
+	name := filepath.Base(f.Path)
+	return strings.HasPrefix(name, "umad") || strings.HasPrefix(name, "issm")
 }
 
 // buildEnvironment returns the environment variables that describe the network to the job's programs. Programs that

@@ -66,10 +66,13 @@ func (i Interface) HasName(name string) bool {
 	return slices.Contains(i.Names, name) || slices.Contains(i.AltNames, name)
 }
 
-// String returns the name of the PF's interface, "ens1f0", or its PCI address.
+// String returns the name of the PF's interface, "ens1f0", also while a job has it, or its PCI address.
 func (p *PF) String() string {
-	if p.Name() != "" {
+	switch {
+	case p.Name() != "":
 		return p.Name()
+	case p.Away && len(p.AltNames) > 0:
+		return p.AltNames[0]
 	}
 	return p.PCI
 }

@@ -85,6 +85,14 @@ func TestRDMA(t *testing.T) {
 	assert.Equal(t, []string{"ok"}, check("", "1: DOWN"))
 	assert.Equal(t, []string{"RDMA down", "port 1 of the RDMA device mlx5_3 is not active"}, check("mlx5_3", "1: DOWN"))
 	assert.Equal(t, []string{"no RDMA", "the RDMA device mlx5_9 is missing"}, check("mlx5_9", "4: ACTIVE"))
+	assert.Equal(t, []string{"no RDMA", "the RDMA device mlx5_9 is missing"}, check("mlx5_3,mlx5_9", "4: ACTIVE"))
+
+	// A card that has RDMA devices alone is up, and asked for nothing else.
+	r := &Result{Rail: Rail{PCI: "0000:86:01.0", device: []string{"mlx5_3"}}, Result: resultOK}
+	require.NoError(t, os.WriteFile(port+"/state", []byte("4: ACTIVE\n"), 0o644))
+	require.NoError(t, r.readState(nil, sys))
+	assert.False(t, r.checkLocal())
+	assert.Equal(t, []any{resultOK, Up, []string{"mlx5_3"}}, []any{r.Result, r.State, r.RDMA})
 }
 
 func TestMessagesOfOthers(t *testing.T) {

@@ -53,4 +53,9 @@ func TestCountersOfADevice(t *testing.T) {
 	assert.Equal(t, Counters{Interface: map[string]uint64{"rx_bytes": 17}, Ports: map[string]map[string]uint64{"1": {"port_rcv_data": 18446744073709551612, "port_rcv_packets": 5}}}, c)
 	_, err = readRailCounters(sys, &attach.RailNet{Rail: "r", Name: "net1", PCI: "0000:86:00.3"})
 	assert.EqualError(t, err, "rail r: net1 is 0000:86:00.2, not 0000:86:00.3")
+	write("class/infiniband/mlx5_4/ports/1/counters/port_rcv_packets", "6\n")
+	c, err = readRailCounters(sys, &attach.RailNet{Rail: "r", PCI: "0000:86:00.2", RDMA: "mlx5_3", RDMAMore: []string{"mlx5_4"}})
+	require.NoError(t, err)
+	assert.Nil(t, c.Interface, "RDMA alone")
+	assert.Equal(t, uint64(6), c.Ports["mlx5_4/1"]["port_rcv_packets"])
 }

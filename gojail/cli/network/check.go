@@ -39,6 +39,7 @@ func Check(node *cmdline.Node, report func(check.Finding)) {
 	n := &localNode{node}
 	k := networkCheck{n, report}
 	if _, err := os.Stat(n.Network); errors.Is(err, os.ErrNotExist) && n.Network == n.NetworkPath() {
+		k.adviseCards()
 		return // no networks on this node
 	}
 	cfg, err := n.loadNetwork()
@@ -72,15 +73,13 @@ func (c networkCheck) checkPreparation(cfg *config.Config) {
 		c.addFinding(check.Fail, "", "%v", err)
 		return
 	}
-	place := provision.Place{Roots: h.Roots, Modprobe: h.Modprobe}
-	if c.Kernel == nil {
-		place.Query, place.ListLinks = provision.HostPlace.Query, h.names.ListLinks
-		place.FindUses = func(cards []policy.Card) (map[string]string, error) {
-			return provision.FindUses(h.names, h.Roots, cfg, cards)
-		}
+	place := c.newPlace(cfg, h)
+	advice, err := provision.AdviseCards(cfg, inv, place.FindUses)
+	if err != nil {
+		c.addFinding(check.Fail, "", "%v", err)
 	}
 	fits := true
-	for _, f := range provision.Check(cfg, inv, place) {
+	for _, f := range append(provision.Check(cfg, inv, place), advice...) {
 		fits = fits && (f.OK || f.Hint || f.What != provision.Policies)
 		switch {
 		case f.OK:
@@ -94,6 +93,36 @@ func (c networkCheck) checkPreparation(cfg *config.Config) {
 	if fits { // otherwise checkVFs would repeat these findings
 		c.checkVFs(cfg, h)
 	}
+}
+
+// adviseCards reports the cards that a network.toml could give to jobs, on a node that has none.
+func (c networkCheck) adviseCards() {
+	h, err := c.openHardware()
+	if err != nil {
+		return
+	}
+	defer h.names.Close()
+	cfg := &config.Config{Path: c.Network, Node: c.Name}
+	inv, err := c.readInventory(h)
+	if err != nil {
+		return // the node has no PCI
+	}
+	advice, _ := provision.AdviseCards(cfg, inv, c.newPlace(cfg, h).FindUses)
+	for _, f := range advice {
+		c.addFinding(check.OK, "", "no %s; %s: %s", c.Network, f.What, f.Found)
+	}
+}
+
+// newPlace returns what the checks of provision read.
+func (c networkCheck) newPlace(cfg *config.Config, h hardware) provision.Place {
+	place := provision.Place{Roots: h.Roots, Modprobe: h.Modprobe}
+	if c.Kernel == nil {
+		place.Query, place.ListLinks = provision.HostPlace.Query, h.names.ListLinks
+		place.FindUses = func(cards []policy.Card) (map[string]string, error) {
+			return provision.FindUses(h.names, h.Roots, cfg, cards)
+		}
+	}
+	return place
 }
 
 // checkVFs reports the settings that `gojail vf apply` would change.
