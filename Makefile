@@ -75,8 +75,9 @@ GRAFANA  := $(HOST)/grafana/gojail-job.json# and the others
 PAGES    := $(wildcard docs/*.md)
 
 # Each binary is its folder and what both are linked with.
-SHIM_SRCS      = $(wildcard spank/common/*.c spank/plugin/*.c)
+SHIM_SRCS      = $(wildcard spank/common/*.c spank/release/*.c spank/plugin/*.c)
 LAUNCHER_SRCS  = $(wildcard spank/common/*.c spank/launcher/*.c)
+SUBMIT_SRCS    = $(wildcard spank/release/*.c spank/submit/*.c)
 PROLOG_SRCS    = $(wildcard spank/common/*.c spank/prolog/*.c)
 SESSION_SRCS   = $(wildcard spank/common/*.c spank/session/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
@@ -103,9 +104,9 @@ $(SHIM): $(SHIM_SRCS) $(C_HDRS) Makefile $(BUILD)/version
 	@echo "building $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) $(SHIM_LDFLAGS) -o $@ $(SHIM_SRCS)
 
-$(SUBMIT): spank/submit/job_submit_gojail.c Makefile | $(SHIM)
+$(SUBMIT): $(SUBMIT_SRCS) $(C_HDRS) Makefile $(BUILD)/version | $(SHIM)
 	@echo "building $@"
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) -o $@ $(SUBMIT_SRCS)
 
 $(LAUNCHER): $(LAUNCHER_SRCS) $(C_HDRS) Makefile $(BUILD)/version
 	@mkdir -p $(@D)

@@ -70,11 +70,11 @@ func (n *checkedNode) configure(t *testing.T, more string) {
 		"[jail.a]\nroot = \""+n.root+"\"\nslurm = false\nhost = []\n"+more, 0o644)
 }
 
-// writePlugin creates a file that looks like a plugin of that release of Slurm.
+// writePlugin creates a file that looks like a plugin of that release of Slurm, and like gojail's for that one.
 func (n *checkedNode) writePlugin(t *testing.T, name, release string) {
 	t.Helper()
 	cmd := exec.Command("gcc", "-shared", "-fPIC", "-o", filepath.Join(n.dir, name), "-x", "c", "-")
-	cmd.Stdin = strings.NewReader("const unsigned int plugin_version = " + release + ";\n")
+	cmd.Stdin = strings.NewReader("const unsigned int plugin_version = " + release + ", gojail_releases[] = {" + release + "};\n")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
@@ -199,7 +199,7 @@ var spoiled = map[string]struct {
 		n.writeFile(t, "slurm/plugstack.conf", "optional "+n.LibDir+"/spank_gojail.so", 0o644)
 	}, "is optional: where it cannot be loaded, jobs run outside their jail"},
 	"another release": {func(t *testing.T, n *checkedNode) { n.writePlugin(t, "lib/spank_gojail.so", "0x180b05") },
-		"FAIL  plugstack: PLUGIN was built for Slurm 24.11.5, and this node has 22.05.9"},
+		"FAIL  plugstack: PLUGIN is for Slurm 24.11 to 24.11, and this node has 22.05.9"},
 	"not a Slurm plugin": {func(t *testing.T, n *checkedNode) {
 		require.NoError(t, exec.Command("cp", "/bin/true", n.LibDir+"/spank_gojail.so").Run())
 	}, "FAIL  plugstack: PLUGIN is not a Slurm plugin"},

@@ -14,28 +14,28 @@ import (
 	"github.com/gojail/gojail/internal/oneline"
 )
 
-// checkRelease compares the release that the plugin was built for with the node's. Slurm refuses a SPANK
-// plugin of another release, and every srun, sbatch and slurmd fails (src/common/plugin.c compares major
-// and minor).
+// checkRelease reports whether the plugin knows the release of the node's Slurm (spank/release). Any other Slurm
+// refuses it, and every srun, sbatch and slurmd fails.
 func (c *checker) checkRelease(plugin string, conf node.SlurmConf) {
-	built, err := readPluginVersion(plugin)
+	known, err := readKnownReleases(plugin)
 	if err != nil {
 		c.fail("plugstack", c.describeInstallation(), "%v", err)
 		return
 	}
+	first, last := known[0].shorten(), known[len(known)-1].shorten()
 	path, release := findNodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(c.config).Dirs))
 	switch {
 	case path == "":
 		c.warn("plugstack", "set PluginDir in slurm.conf",
-			"cannot find Slurm's plugins, so its release is unknown; gojail was built for %s", built)
-	case built>>8 != release>>8:
-		c.fail("plugstack", "build gojail with the headers of this node's Slurm (libslurm-dev, slurm-smd-dev or "+
-			"slurm-devel), and install it",
-			"%s was built for Slurm %s, and this node has %s (%s): srun, sbatch and slurmd refuse it", plugin, built,
-			release, path)
+			"cannot find Slurm's plugins, so its release is unknown; gojail is for %s to %s", first, last)
+	case !slices.ContainsFunc(known, func(v slurmVersion) bool { return v>>8 == release>>8 }):
+		c.fail("plugstack", "install a gojail that knows this release, or build one with its headers",
+			"%s is for Slurm %s to %s, and this node has %s (%s): srun, sbatch and slurmd refuse it",
+			plugin, first, last, release, path)
 	default:
 		c.checkOrder(plugin, conf, release)
-		c.ok("plugstack", "gojail %s, built for Slurm %s, this node has %s", readGojailVersion(plugin), built, release)
+		c.ok("plugstack", "gojail %s, for Slurm %s to %s, this node has %s", readGojailVersion(plugin), first, last,
+			release)
 	}
 }
 
@@ -60,7 +60,25 @@ type slurmVersion uint32
 
 func (v slurmVersion) String() string { return fmt.Sprintf("%d.%02d.%d", v>>16, v>>8&0xff, v&0xff) }
 
-// readPluginVersion returns the variable plugin_version, which every Slurm plugin has.
+// shorten returns the release without its third number, as its packages are called.
+func (v slurmVersion) shorten() string { return fmt.Sprintf("%d.%02d", v>>16, v>>8&0xff) }
+
+// readKnownReleases returns the releases of Slurm that gojail's plugin knows, from the oldest on.
+func readKnownReleases(path string) (known []slurmVersion, err error) {
+	list, order, err := readVariable(path, "gojail_releases", 4*maxReleases)
+	if err == nil && (len(list) == 0 || len(list)%4 != 0) {
+		err = fmt.Errorf("%s is not gojail's plugin", path)
+	}
+	for ; err == nil && len(list) > 0; list = list[4:] {
+		known = append(known, slurmVersion(order.Uint32(list)))
+	}
+	return known, err
+}
+
+// maxReleases is the largest number of releases that readKnownReleases takes from a file.
+const maxReleases = 64
+
+// readPluginVersion returns the variable plugin_version, which every plugin of Slurm's own has.
 func readPluginVersion(path string) (slurmVersion, error) {
 	number, order, err := readVariable(path, "plugin_version", 4)
 	if err == nil && len(number) != 4 {
@@ -100,5 +118,5 @@ func readVariable(path, name string, size int) ([]byte, binary.ByteOrder, error)
 			return value, f.ByteOrder, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("%s is not a Slurm plugin", path)
+	return nil, nil, fmt.Errorf("%s is not a Slurm plugin with %s", path, name)
 }

@@ -4,8 +4,8 @@
 #include "common/node.h"
 #include "plugin/epilog.h"
 #include "plugin/options.h"
-#include "plugin/release.h"
 #include "plugin/step.h"
+#include "release/release.h"
 
 bool is_client(void) { return spank_context() == S_CTX_LOCAL || spank_context() == S_CTX_ALLOCATOR; }
 
@@ -54,6 +54,12 @@ int prepare_tasks(spank_t sp)
 }
 
 /*
+ * Returns the result of a hook that fails. From 25.05 on Slurm prints the text of the error, and ESPANK_JOB_FAILURE
+ * blames the job, never the node. Before, only -1 is an error: with anything else the task runs.
+ */
+static int hook_failure(void) { return is_release_from(25, 5) ? 3012 /* ESPANK_JOB_FAILURE */ : -1; }
+
+/*
  * Returns the result of a hook of a task: with a fault in the latch, its failure, after one line for all tasks of the
  * step. Task 0 counts the step once its outcome is certain: with a fault, or in the last hook.
  */
@@ -69,7 +75,7 @@ static int report_fault(const struct step *step, spank_t sp, bool last)
 		step_count(step);
 	if (task == 0 && failed)
 		slurm_error("gojail: %s", step->fault.text);
-	return failed ? HOOK_FAILED : 0;
+	return failed ? hook_failure() : 0;
 }
 
 int enter_task(spank_t sp)
@@ -91,7 +97,7 @@ int begin_task_epilogs(spank_t sp)
 	if (tasks_forked(step, sp) == 0)
 		return 0;
 	slurm_error("gojail: %s", step->fault.text);
-	return HOOK_FAILED;
+	return hook_failure();
 }
 
 int end_task_epilogs(void)

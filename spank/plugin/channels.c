@@ -2,7 +2,7 @@
 #include "plugin/channels.h"
 
 #include "common/share.h"
-#include "plugin/release.h"
+#include "release/release.h"
 
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -16,7 +16,8 @@ dev_t channels_find(void)
 {
 	struct statx st;
 
-	if (!CHANNELS_ARE_MOUNTED || statx(AT_FDCWD, DIRECTORY, AT_SYMLINK_NOFOLLOW, 0, &st) < 0 ||
+	/* Slurm mounts channels from 24.11 on (switch/nvidia_imex). */
+	if (!is_release_from(24, 11) || statx(AT_FDCWD, DIRECTORY, AT_SYMLINK_NOFOLLOW, 0, &st) < 0 ||
 	    !(st.stx_attributes & STATX_ATTR_MOUNT_ROOT)) /* Linux 5.8 */
 		return 0;
 	return makedev(st.stx_dev_major, st.stx_dev_minor);

@@ -3,11 +3,12 @@
 #include "common/fault.h"
 #include "common/fd.h"
 #include "common/path.h"
-#include "plugin/release.h"
 #include "plugin/step.h"
+#include "release/release.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <slurm/slurm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,13 +43,47 @@ void explain_directory(const struct step *step, spank_t sp)
 
 #define TELLING_NODES 16 /* of a step: each sends slurmctld a message */
 
-/* Finds a job among those that slurmctld returns for its number: all of a heterogeneous job, or of an array, for the
- * job after which it is named. */
+/* The argument of Slurm's calls that names a job: slurm_step_id_t of 26.05. Before, the job's number is the argument.
+ */
+struct job_name {
+	uint64_t sluid;
+	uint32_t job, component, step;
+};
+
+static struct job_name name_job(uint32_t job)
+{
+	return (struct job_name){.job = job, .component = NO_VAL, .step = NO_VAL};
+}
+
+/* Asks slurmctld for a job, and all others of a heterogeneous job or of an array. Returns Slurm's result. */
+static int load_job(job_info_msg_t **found, uint32_t job)
+{
+	void (*call)(void) = (void (*)(void))slurm_load_job;
+
+	if (is_release_from(26, 5))
+		return ((int (*)(job_info_msg_t **, struct job_name, uint16_t))call)(found, name_job(job), 0);
+	return ((int (*)(job_info_msg_t **, uint32_t, uint16_t))call)(found, job, 0);
+}
+
+/* Writes a line to stderr of the job. */
+static void notify_job(uint32_t job, char *line)
+{
+	void (*call)(void) = (void (*)(void))slurm_notify_job;
+
+	if (is_release_from(26, 5))
+		((int (*)(struct job_name, char *))call)(name_job(job), line);
+	else
+		((int (*)(uint32_t, char *))call)(job, line);
+}
+
+/* Finds a job among those that load_job returned. */
 static const slurm_job_info_t *find_job(const job_info_msg_t *found, uint32_t job)
 {
-	for (uint32_t i = 0; i < found->record_count; i++)
-		if (found->job_array[i].job_id == job)
-			return &found->job_array[i];
+	char *record = (char *)found->job_array;
+
+	for (uint32_t i = 0; i < found->record_count; i++, record += slurm_release->record.size)
+		if (MEMBER(uint32_t, record, slurm_release->record.job) == job)
+			return (slurm_job_info_t *)record;
 	return NULL;
 }
 
@@ -60,16 +95,19 @@ static void comment_job(uint32_t job, char *line)
 {
 	job_info_msg_t *found = NULL;
 	const slurm_job_info_t *about;
-	job_desc_msg_t change;
+	job_desc_msg_t *change;
 
-	if (slurm_load_job(&found, name_job(job), 0) != SLURM_SUCCESS)
+	if (!slurm_release || load_job(&found, job) != SLURM_SUCCESS)
 		return;
-	slurm_init_job_desc_msg(&change);
-	change.JOB_MEMBER = job;
-	change.admin_comment = line;
+	change = calloc(1, slurm_release->submission.size);
 	about = find_job(found, job);
-	if (about && (!about->admin_comment || !about->admin_comment[0]))
-		slurm_update_job(&change);
+	if (change && about && (!about->admin_comment || !about->admin_comment[0])) {
+		slurm_init_job_desc_msg(change);
+		MEMBER(uint32_t, change, slurm_release->submission.job) = job;
+		change->admin_comment = line;
+		slurm_update_job(change);
+	}
+	free(change);
 	slurm_free_job_info_msg(found);
 }
 
@@ -84,7 +122,7 @@ void explain_to_user(const struct step *step, const char *text)
 	if (step->script[0])
 		comment_job(job, line);
 	else
-		slurm_notify_job(name_job(job), line);
+		notify_job(job, line);
 }
 
 void explain_files(const struct step *step)

@@ -19,8 +19,11 @@
 
 /* The library exports these names and the hooks, and nothing else. */
 #pragma GCC visibility push(default)
-SPANK_PLUGIN(gojail, 1)
-extern const char gojail_version[];
+extern const char plugin_name[], plugin_type[], gojail_version[]; /* plugin_version: release/release.c */
+extern const unsigned int spank_plugin_version;
+const char plugin_name[] = "gojail";
+const char plugin_type[] = "spank";
+const unsigned int spank_plugin_version = 1;
 const char gojail_version[] = GOJAIL_RELEASE; /* what gojail check and strings(1) print */
 #pragma GCC visibility pop
 

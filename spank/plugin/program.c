@@ -4,10 +4,10 @@
 #include "common/fd.h"
 #include "common/path.h"
 #include "common/syscalls.h"
+#include "release/release.h"
 
 #include <fcntl.h>
 #include <getopt.h>
-#include <slurm/slurm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +17,16 @@
 #define COPIED "copied:"
 #define FOUND "found:"
 
-/* The slurm.conf of the process, in Slurm's library. */
-extern slurm_conf_t slurm_conf __attribute__((weak));
+/* The slurm.conf of the process, a slurm_conf_t in Slurm's library. */
+extern const char slurm_conf[] __attribute__((weak));
 
 /* Reports whether srun verifies that its program exists. */
 static bool has_test_exec(void)
 {
-	return getenv("SLURM_TEST_EXEC") ||
-	       (&slurm_conf && slurm_conf.launch_params && strstr(slurm_conf.launch_params, "test_exec"));
+	const char *parameters =
+		slurm_conf && slurm_release ? MEMBER(char *, slurm_conf, slurm_release->launch_params) : NULL;
+
+	return getenv("SLURM_TEST_EXEC") || (parameters && strstr(parameters, "test_exec"));
 }
 
 /* Reads the command line of this process, or its beginning, and adds a NUL. Returns its length, or -1. */

@@ -6,9 +6,9 @@
 #include "common/syscalls.h"
 #include "plugin/channels.h"
 #include "plugin/forks.h"
-#include "plugin/release.h"
 #include "plugin/stdio.h"
 #include "plugin/step.h"
+#include "release/release.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -213,8 +213,9 @@ int tasks_forked(struct step *step, spank_t sp)
 	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || step->forked < tasks)
 		return 0;
 	/* The stage and not the jail: Slurm reads /proc and /sys about its tasks meanwhile, which must be the node's
-	 * and not what a user has put there. */
-	if (EPILOG_IS_LOOKED_FOR && stage_window_open(&step->window, step->sandbox.stage, &late) < 0)
+	 * and not what a user has put there. Up to 23.02 it looks for the program of a task epilog before it forks
+	 * (_run_script_as_user in mgr.c). */
+	if (!is_release_from(23, 11) && stage_window_open(&step->window, step->sandbox.stage, &late) < 0)
 		/* A failure here would drain the node. Slurm looks for them on the node then, and they run in the jail
 		 * or nowhere. */
 		slurm_error("gojail: %s", late.text);

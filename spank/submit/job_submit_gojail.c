@@ -9,6 +9,8 @@
 // entry that is left, SLURM_GET_USER_ENV=0, makes the plugin on the node set what a login of the user
 // begins with (environment_add_login).
 
+#include "release/release.h"
+
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <string.h>
@@ -17,20 +19,22 @@
 
 EXPORT extern const char plugin_name[];
 EXPORT extern const char plugin_type[];
-EXPORT extern const uint32_t plugin_version;
 const char plugin_name[] = "gojail: no login scripts of users outside their jails";
-const char plugin_type[] = "job_submit/gojail";
-const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+// Of the type "spank" Slurm compares major and minor of plugin_version, of another one the third number, too, which
+// nothing in slurmctld tells (_verify_syms in plugin.c). For nothing else does it read the type.
+const char plugin_type[] = "spank";
 
 // job_submit clears the request in every entry of that name: slurmd looks for any that says "1".
 EXPORT int job_submit(job_desc_msg_t *job, uint32_t uid, char **message)
 {
 	static const char asks[] = "SLURM_GET_USER_ENV=1";
+	char **environment = MEMBER(char **, job, slurm_release->submission.environment);
+	uint32_t size = MEMBER(uint32_t, job, slurm_release->submission.env_size);
 
 	(void)uid;
 	(void)message;
-	for (uint32_t i = 0; job->environment && i < job->env_size; i++) {
-		char *entry = job->environment[i];
+	for (uint32_t i = 0; environment && i < size; i++) {
+		char *entry = environment[i];
 		if (entry && !strcmp(entry, asks))
 			entry[sizeof(asks) - 2] = '0';
 	}

@@ -19,11 +19,12 @@ import (
 var mayInclude = map[string][]string{
 	"include":        {},
 	"spank/common":   {},
-	"spank/plugin":   {"spank/common"},
+	"spank/plugin":   {"spank/common", "spank/release"},
+	"spank/release":  {},
 	"spank/launcher": {"spank/common"},
 	"spank/prolog":   {"spank/common"},
 	"spank/session":  {"spank/common"},
-	"spank/submit":   {},
+	"spank/submit":   {"spank/release"},
 }
 
 var includeLine = regexp.MustCompile(`(?m)^#\s*include\s+"([^"]+)"`)

@@ -58,7 +58,7 @@ func compile(args ...string) error {
 
 // listSources returns the sources of the plugin by folder, as the Makefile does.
 func listSources() (sources []string, err error) {
-	for _, folder := range []string{"common", "plugin"} {
+	for _, folder := range []string{"common", "release", "plugin"} {
 		found, _ := filepath.Glob("../../spank/" + folder + "/*.c")
 		if len(found) == 0 {
 			return nil, fmt.Errorf("no sources in spank/%s", folder)

@@ -7,6 +7,7 @@
  *   HOST_CONTEXT   local, allocator, remote, slurmd, script
  *   HOST_JOB       job id
  *   HOST_STEP      step id (batch: 4294967291, extern: 4294967292)
+ *   HOST_API       API_CURRENT of Slurm's META, which names its release: 38 is that of 22.05
  *   HOST_JAIL, HOST_MOUNT, HOST_ROOT   option values, the second separated by ';'; HOST_ROOT=- is the option without
  * one HOST_SCRIPT    path of the batch script HOST_ARG1, HOST_ARG2   plugstack.conf arguments
  *
@@ -14,8 +15,8 @@
  * jail's or the stage's, the root, the effective user, the mask. "as_user" is user_init as Slurm calls it. "make"
  * creates the directories of HOST_MAKE, separated by ';', as Slurm does between two hooks. "counted" prints how many
  * calls can fail (faults.c). "open" opens HOST_OPEN for writing, as a file that Slurm writes for tasks. The call
- * "judge" reads values of --jail-mount, a line each, and prints a result for each. It prints "CALL rc" for each call
- * and, in task, the jail's /marker.
+ * "judge" reads values of --jail-mount, a line each, and prints a result for each. "version" prints plugin_version. It
+ * prints "CALL rc" for each call and, in task, the jail's /marker.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -203,6 +204,8 @@ EXPORT int slurm_load_job(void **found, unsigned job, unsigned short flags)
 	return -1;
 }
 
+EXPORT long slurm_api_version(void) { return strtol(fact("HOST_API", "38"), NULL, 10) << 16; }
+
 EXPORT void slurm_error(const char *format, ...)
 {
 	va_list args;
@@ -340,6 +343,8 @@ int main(int argc, char **argv)
 			open(fact("HOST_OPEN", ""), O_WRONLY);
 		else if (strcmp(name, "place") == 0)
 			print_place();
+		else if (strcmp(name, "version") == 0)
+			printf("version %06x\n", *(unsigned *)dlsym(plugin, "plugin_version"));
 		else if (strcmp(name, "counted") == 0)
 			printf("counted %d\n", faults_counted);
 		else if (strcmp(name, "environment") == 0)
