@@ -82,7 +82,7 @@ PROLOG_SRCS    = $(wildcard spank/common/*.c spank/prolog/*.c)
 SESSION_SRCS   = $(wildcard spank/common/*.c spank/session/*.c)
 C_HDRS         = $(wildcard spank/*/*.h include/*.h)
 
-.PHONY: all help man deps rootfs unit race shuffle test site pod containers gpu rota test-slurm test-vm vm-self test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images bench-exporter cluster cluster-down install install-docs uninstall plugins cross deb rpm dist fuzz asan clean
+.PHONY: all help man deps rootfs unit race shuffle test site pod containers gpu rota test-slurm test-vm vm-self test-packages test-escape test-all vm vm-storage vm-shell lint demo bench bench-isolation bench-sessions bench-net bench-health bench-storage bench-images bench-exporter cluster cluster-down install install-docs uninstall cross deb rpm dist fuzz asan clean
 
 all: $(SHIM) $(SUBMIT) $(LAUNCHER) $(PROLOG) $(SESSION) $(LIBRARY) $(CLI) $(JAILCLI) $(HEALTH) $(EXPORTER) $(MAN) $(GRAFANA) ## build plugin, launcher, Prolog, gojail-session, library, commands, manual pages and dashboards below build/
 	@:
@@ -380,17 +380,14 @@ install-docs: $(GRAFANA) ## the documentation, dashboards and alerts alone, like
 	install -m 644 packaging/prometheus/*.rules.yml $(DESTDIR)$(docdir)/prometheus
 	sed 's|/usr/local/lib/gojail|$(libdir)|' plugstack.conf.example >$(DESTDIR)$(docdir)/plugstack.conf.example
 
-plugins: $(SHIM) $(SUBMIT) # what is built for one release of Slurm
-	@:
-
 cross: # the compiler of another ARCH
 	@$(if $(CROSS),tests/deps.sh $(patsubst aarch64%,gcc-aarch64%,$(patsubst x86_64%,gcc-x86-64%,$(CROSS:-=))) libc6-dev-$(ARCH)-cross)
 
-deb: cross all ## packages of Debian below build/package: gojail, and a plugin for each RELEASE; ARCH=arm64
-	@ARCH=$(ARCH) packaging/build deb $(RELEASE)
+deb: cross all ## packages of Debian below build/package: gojail, and gojail-slurm for all releases of Slurm; ARCH=arm64
+	@ARCH=$(ARCH) packaging/build deb
 
 rpm: cross all ## likewise, RPM
-	@ARCH=$(ARCH) packaging/build rpm $(RELEASE)
+	@ARCH=$(ARCH) packaging/build rpm
 
 dist: ## the sources of the commit as a tarball below build/package, which know their version without git
 	@mkdir -p $(BUILD)/package

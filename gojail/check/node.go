@@ -82,9 +82,9 @@ func (c *checker) describeInstallation() string {
 	prefix, isInstalled := strings.CutSuffix(c.node.LibDir, "/lib/gojail")
 	switch {
 	case len(packages) > 0:
-		return "install the packages gojail and gojail-slurm-RELEASE again: dpkg -i gojail_*.deb gojail-slurm-*.deb"
+		return "install the packages gojail and gojail-slurm again: dpkg -i gojail_*.deb gojail-slurm_*.deb"
 	case rootpath.Exists(c.node.path("/var/lib/rpm")) && prefix == "/usr":
-		return "install the packages gojail and gojail-slurm-RELEASE again: rpm -U --replacepkgs gojail-*.rpm"
+		return "install the packages gojail and gojail-slurm again: rpm -U --replacepkgs gojail-*.rpm"
 	case isInstalled:
 		return "run in gojail's sources: make install PREFIX=" + oneline.ShellWord(prefix)
 	}

@@ -17,7 +17,7 @@ func TestPluginGoes(t *testing.T) {
 		"mkdir -p /usr/lib/gojail; mount -t tmpfs tmpfs /usr/lib/gojail\n"
 	const line = "'required /usr/lib/gojail/spank_gojail.so state=/x'"
 	const own, administrators = "echo " + line + " >/etc/slurm/plugstack.conf.d/gojail.conf\n", "echo " + line + " >/etc/slurm/plugstack.conf\n"
-	const told = "gojail: the plugin is removed, and srun, sbatch and slurmd do not start: take out its line, or install gojail-slurm-RELEASE again. It is required in /etc/slurm/plugstack.conf\n"
+	const told = "gojail: the plugin is removed, and srun, sbatch and slurmd do not start: take out its line, or install gojail-slurm again. It is required in /etc/slurm/plugstack.conf\n"
 	const aside, stays = "gojail.conf.removed\n", "gojail.conf\n"
 	for _, test := range []struct{ begin, args, want string }{
 		{own, "postrm 0", aside}, {own, "postrm 1", stays}, {own, "postrm upgrade 0.2.0-1", stays}, {own, "prerm 0", stays}, {own, "prerm remove", aside},

@@ -165,7 +165,7 @@ func TestRefusedRemoval(t *testing.T) {
 	const plugin = "touch /etc/slurm/plugstack.conf.d/gojail.conf\n"
 	refusal := "gojail: not removed: users could not log in without /usr/lib/gojail/gojail-session, which is named in /etc/ssh/sshd_config\n" +
 		"gojail: take it out there first: \"Give sessions back to the node\" in /usr/share/doc/gojail/docs/operations.md\n"
-	gone := "gojail: the plugin is not installed (any more): where it was removed now, steps start outside of jails, or none does. To go back, install gojail-slurm-RELEASE again\n"
+	gone := "gojail: the plugin is not installed (any more): where it was removed now, steps start outside of jails, or none does. To go back, install gojail-slurm again\n"
 	if _, err := os.Stat("/usr/lib/gojail/spank_gojail.so"); err == nil {
 		gone = ""
 	}

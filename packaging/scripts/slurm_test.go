@@ -16,7 +16,7 @@ func TestRemovalWaitsForSlurm(t *testing.T) {
 	refusal := "gojail: not removed: Slurm would not start, or every job would fail, without what is named in %\n" +
 		"gojail: take gojail out there first: \"Remove gojail\" in /usr/share/doc/gojail/docs/operations.md\n"
 	if _, err := os.Stat("/usr/lib/gojail/spank_gojail.so"); err != nil {
-		refusal += "gojail: the plugin is not installed (any more): where it was removed now, steps start outside of jails, or none does. To go back, install gojail-slurm-RELEASE again\n"
+		refusal += "gojail: the plugin is not installed (any more): where it was removed now, steps start outside of jails, or none does. To go back, install gojail-slurm again\n"
 	}
 	const conf, stack, own = "/etc/slurm/slurm.conf", "/etc/slurm/plugstack.conf", "/etc/slurm/plugstack.conf.d/gojail.conf"
 	for _, test := range []struct{ file, line, named string }{

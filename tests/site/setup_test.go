@@ -67,9 +67,14 @@ func write(path, text string) string {
 	return fmt.Sprintf("mkdir -p $(dirname %[1]s) && cat >%[1]s <<'EOF'\n%[2]sEOF\n", path, text)
 }
 
-// aptInstall is docs/install.md, Install packages, of those in a directory of the share.
+// aptInstall is docs/install.md, Install packages, of those in a directory of the share; or, with a package for one release of Slurm
+// in that directory or on the machine, docs/upgrades.md.
 func aptInstall(dir string) string {
-	return fmt.Sprintf("cd /site/%s && apt-get install -qy --allow-downgrades ./gojail_*.deb ./gojail-slurm-24.11_*.deb", dir)
+	if dir != "new" {
+		return "cd /site/" + dir + " && dpkg -i ./gojail_*.deb ./gojail-slurm-24.11_*.deb"
+	}
+	return "cd /site/new && apt-get install -qy --allow-downgrades ./gojail_*.deb ./gojail-slurm_*.deb " +
+		"$(! dpkg-query -W -f '${db:Status-Status}' gojail-slurm-24.11 2>/dev/null | grep -qx installed || ls ./gojail-slurm-24.11_*.deb)"
 }
 
 // step is a part of the set-up: what is run on which machines, at the same time. The order is that of docs/install.md.

@@ -140,8 +140,8 @@ func TestUpgradeFromTheLastRelease(t *testing.T) {
 // requireSaysWhatStays upgrades only n1, and wants the line that names the sandboxes of the earlier contract there.
 func (s *site) requireSaysWhatStays(t *testing.T, contract string, jobs []string) {
 	t.Helper()
-	r := s.n1.run("", "cd /site/new && apt-get -s install -qy ./gojail_*.deb ./gojail-slurm-24.11_*.deb")
-	assert.Contains(t, r.Stdout, "2 upgraded, 0 newly installed, 0 to remove", r)
+	r := s.n1.run("", "cd /site/new && apt-get -s install -qy ./gojail_*.deb ./gojail-slurm_*.deb ./gojail-slurm-24.11_*.deb")
+	assert.Contains(t, r.Stdout, "2 upgraded, 1 newly installed, 0 to remove", r)
 	r = s.n1.run("", aptInstall("new"))
 	require.Zero(t, r.Code, r)
 	line := findLine(r.Stdout, "or sessions have sandboxes of contract "+contract+" on this node: ")
