@@ -47,9 +47,9 @@ type closed struct {
 	toAll bool // it admits nobody but root
 }
 
-// findClosed returns what keeps a user from a path in a root, with the given rights of access(2). Storage may refuse for
-// another reason, such as a user without a ticket (sec=krb5, nfs(5)), which says nothing about users who have one: then
-// there is nothing.
+// findClosed returns what keeps a user from a path in a root, with the given rights of access(2). Storage may refuse
+// for another reason, such as a user without a ticket (sec=krb5, nfs(5)), which says nothing about users who have one:
+// then there is nothing.
 func findClosed(root int, path string, rights uint32) (list []closed) {
 	err := asUser(func() error {
 		fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)

@@ -11,6 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
 )
 
 // Stat is a part of /proc/PID/stat.
@@ -64,4 +68,42 @@ func ParseStat(text []byte) (s Stat, ok bool) {
 		field++
 	}
 	return s, false
+}
+
+// ReadMeminfo returns the values of /proc/meminfo by their keys: sizes in KiB, and numbers of huge pages
+// (proc_meminfo(5)). A line that cannot be parsed is left out. proc is "/proc".
+func ReadMeminfo(proc string) (map[string]int64, error) {
+	text, err := os.ReadFile(filepath.Join(proc, "meminfo"))
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]int64{}
+	for row := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(row, ":")
+		number, unit, _ := strings.Cut(strings.TrimSpace(value), " ")
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err == nil && n >= 0 && (unit == "" || unit == "kB") {
+			values[key] = n
+		}
+	}
+	return values, nil
+}
+
+// ReadMounts reads the mount table of a process by its directory, such as /proc/self (proc_pid_mountinfo(5)). It never
+// waits for a server.
+func ReadMounts(process string) ([]*mountinfo.Info, error) {
+	text, err := os.ReadFile(filepath.Join(process, "mountinfo"))
+	if err != nil {
+		return nil, err
+	}
+	return mountinfo.GetMountsFromReader(bytes.NewReader(text), nil)
+}
+
+// OpenMounts reads the mount table of a process, and opens its root directory with O_PATH, which the caller closes.
+func OpenMounts(process string) (mounts []*mountinfo.Info, root int, err error) {
+	if mounts, err = ReadMounts(process); err != nil {
+		return nil, -1, err
+	}
+	root, err = unix.Open(filepath.Join(process, "root"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	return mounts, root, err
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -111,4 +112,15 @@ func (r *request) endLogin() ([]mount.Tree, error) {
 		return nil, err
 	}
 	return nil, sandbox.EndLogin(state, scratch, r.words["job"], r.lastMoment())
+}
+
+// checkAllocated requires that Slurm says of the job that it is the user's and has this node.
+func (r *request) checkAllocated() ([]mount.Tree, error) {
+	s, c, err := r.openNode()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), r.lastMoment())
+	defer cancel()
+	return nil, sandbox.CheckAllocated(ctx, s, c, r.words["job"], r.words["uid"])
 }

@@ -220,7 +220,7 @@ func (m *machine) startNode(c candidate, conf string) error {
 		}
 	}
 	g := m.groups[c.name]
-	// The node sees its own cgroup as the root of the hierarchy: see doc.go.
+	// The node sees its own cgroup as the root of the hierarchy: see the top of main.go.
 	inside := fmt.Sprintf("set -e\nmount --bind %s %s\n", g.path, g.root)
 	enter := "echo 0 >" + g.path + "/slurmd/cgroup.procs && "
 	for i, path := range g.jobs {
