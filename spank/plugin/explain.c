@@ -43,8 +43,7 @@ void explain_directory(const struct step *step, spank_t sp)
 
 #define TELLING_NODES 16 /* of a step: each sends slurmctld a message */
 
-/* The argument of Slurm's calls that names a job: slurm_step_id_t of 26.05. Before, the job's number is the argument.
- */
+/* The argument of Slurm's calls that names a job: slurm_step_id_t of 26.05. Before, it is the job's number. */
 struct job_name {
 	uint64_t sluid;
 	uint32_t job, component, step;

@@ -69,13 +69,14 @@ static uint32_t version;
 extern uint32_t plugin_version __attribute__((alias("version")));
 extern const uint32_t gojail_releases[];
 
-#define NUMBER(major, minor, ...) SLURM_VERSION_NUM(major, minor, 0),
-const uint32_t gojail_releases[] = {/* for gojail check */
-				    RELEASES(NUMBER)
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 6, 0)
-					    HEADERS
+#define NEWER HEADERS
+#else
+#define NEWER
 #endif
-};
+#define NUMBER(major, minor, ...) SLURM_VERSION_NUM(major, minor, 0),
+/* What gojail check reads. */
+const uint32_t gojail_releases[] = {RELEASES(NUMBER) NEWER};
 #pragma GCC visibility pop
 
 bool is_release_from(uint8_t major, uint8_t minor)

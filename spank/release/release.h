@@ -13,7 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes from the beginning of Slurm's structures; the header of one release has no others. */
+/* A release, with places in Slurm's structures, in bytes from their beginning: the headers know those of one release.
+ */
 struct release {
 	uint32_t number; /* SLURM_VERSION_NUM(major, minor, 0) */
 	uint16_t api;    /* API_CURRENT of libslurm */
