@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints the mounts of the open mountinfo on standard input, or why it is not read; and what describes each path of the arguments.
+// Prints the mounts of the mountinfo on standard input, or why it is not read; or what describes each path of the
+// arguments.
 
 #include "launcher/mountinfo.h"
 
