@@ -25,20 +25,24 @@ import (
 const lineMax = 256
 
 // programLack is why a program of slurm.conf cannot be executed, and what to do; the zero value: it can.
-type programLack struct{ why, remedy string }
+type programLack struct {
+	why, remedy string
+	isMissing   bool
+	admitsSome  bool // a group or an ACL lets some users execute it
+}
 
 // findProgramLack returns why the kernel cannot execute a program of the node (execve(2)).
 func findProgramLack(path string) programLack {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return programLack{"does not exist", ""}
+		return programLack{why: "does not exist"}
 	case err != nil:
-		return programLack{"cannot be found: " + oneline.Cause(err).Error(), ""}
+		return programLack{why: "cannot be found: " + oneline.Cause(err).Error()}
 	case !info.Mode().IsRegular():
-		return programLack{"is not a regular file", ""}
+		return programLack{why: "is not a regular file"}
 	case info.Mode()&0o111 == 0:
-		return programLack{"is not executable", "run: chmod 755 " + oneline.ShellWord(path)}
+		return programLack{why: "is not executable", remedy: "run: chmod 755 " + oneline.ShellWord(path)}
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -62,11 +66,11 @@ func findScriptLack(f io.Reader, path string, exists func(string) bool) programL
 	}
 	switch {
 	case strings.HasSuffix(interpreter, "\r"):
-		return programLack{"has lines that end with a carriage return, as Windows writes them",
-			`run: sed -i 's/\r$//' ` + oneline.ShellWord(path)}
+		return programLack{why: "has lines that end with a carriage return, as Windows writes them",
+			remedy: `run: sed -i 's/\r$//' ` + oneline.ShellWord(path)}
 	case interpreter == "" || !exists(interpreter):
-		return programLack{"is a script of " + oneline.Printable(interpreter) + ", which does not exist",
-			"install it, or correct the first line of " + path}
+		return programLack{why: "is a script of " + oneline.Printable(interpreter) + ", which does not exist",
+			remedy: "install it, or correct the first line of " + path}
 	}
 	return programLack{}
 }
@@ -119,16 +123,16 @@ func (c *checker) checkTaskPrograms(j *config.Jail, root int, mounts []specs.Mou
 		if path == "" || strings.ContainsAny(path, " *,") {
 			continue
 		}
-		lack := programLack{"is not an absolute path", describeEdit(conf, "remove "+key+"="+path)}
+		lack := programLack{why: "is not an absolute path", remedy: describeEdit(conf, "remove "+key+"="+path)}
 		if filepath.IsAbs(path) {
 			lack = c.findTaskLack(j, root, mounts, path)
 		}
-		if strings.HasPrefix(lack.why, "is missing ") {
+		if lack.isMissing {
 			lack.remedy += ", or " + describeEdit(conf, "remove "+key+"="+path)
 		}
 		switch {
 		case lack.why == "":
-		case strings.HasPrefix(lack.why, forSome):
+		case lack.admitsSome:
 			c.warn("jail "+j.Name, lack.remedy, "%s of slurm.conf, %s, %s: every step of another user fails", key, path,
 				lack.why)
 		case key == "TaskProlog":
@@ -157,7 +161,8 @@ func (c *checker) findTaskLack(j *config.Jail, root int, mounts []specs.Mount, p
 	case m.Type != "bind":
 		return programLack{} // a file system that each job has for itself
 	case slices.Contains(m.Options, "noexec"):
-		return programLack{"is on a mount with noexec (" + m.Destination + ")", "put it into another directory"}
+		return programLack{why: "is on a mount with noexec (" + m.Destination + ")",
+			remedy: "put it into another directory"}
 	}
 	top, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -168,9 +173,6 @@ func (c *checker) findTaskLack(j *config.Jail, root int, mounts []specs.Mount, p
 		"on this node", "put it there")
 }
 
-// forSome begins why not all users can execute a program.
-const forSome = "can be executed only by users whom its group or an ACL admits"
-
 // findLackIn returns why users cannot execute a path in a root. The directories above shown do not matter. exists
 // reports whether the jail has an interpreter; where names the root, and remedy is what to do about a missing file.
 func findLackIn(root int, path, shown string, exists func(string) bool,
@@ -178,7 +180,7 @@ func findLackIn(root int, path, shown string, exists func(string) bool,
 	fd, err := rootpath.OpenBeneath(root, path, rootpath.InRoot)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
-		return programLack{"is missing " + where, remedy}
+		return programLack{why: "is missing " + where, remedy: remedy, isMissing: true}
 	case err != nil:
 		return programLack{} // of the storage, which says nothing about users: root_squash, for example
 	}
@@ -186,15 +188,16 @@ func findLackIn(root int, path, shown string, exists func(string) bool,
 	var st unix.Stat_t
 	onNode := resolveInRoot(root, path)
 	if unix.Fstat(fd, &st) == nil && st.Mode&0o111 == 0 {
-		return programLack{"is not executable " + where, "run: chmod a+rx " + oneline.ShellWord(onNode)}
+		return programLack{why: "is not executable " + where, remedy: "run: chmod a+rx " + oneline.ShellWord(onNode)}
 	}
 	list := findClosed(root, path, unix.X_OK|unix.R_OK)
 	list = slices.DeleteFunc(list, func(one closed) bool { return !config.Under(one.name, shown) })
 	if len(list) > 0 && !admitNobody(list) {
-		return programLack{forSome + " " + where, forAll + "run: " + describeModes(list, "rx")}
+		return programLack{why: "can be executed only by users whom its group or an ACL admits " + where,
+			remedy: forAll + "run: " + describeModes(list, "rx"), admitsSome: true}
 	}
 	if len(list) > 0 {
-		return programLack{"cannot be executed by users " + where, "run: " + describeModes(list, "rx")}
+		return programLack{why: "cannot be executed by users " + where, remedy: "run: " + describeModes(list, "rx")}
 	}
 	f, err := rootpath.OpenFileInRoot(root, path)
 	if err != nil {
