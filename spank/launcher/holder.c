@@ -179,14 +179,14 @@ static int renumber(int fd, int number) { return fd == number || dup3(fd, number
 static void number_kept(struct kept *kept, int user, struct fault *fault)
 {
 	kept->fds[GOJAIL_USER_FD] = move_up(user);
-	/* The last number, and so the first that is given: all others are above these by now. */
+	/* Its number is the last, and is given first: the others have numbers above all of these by now. */
 	kept->fds[GOJAIL_UTS_FD] = openat(ZYGOTE_PROC_FD, "self/ns/uts", O_RDONLY | O_CLOEXEC);
 	for (int number = GOJAIL_UTS_FD; number >= GOJAIL_STAGE_FD; number--)
 		if ((kept->fds[number] < 0 || renumber(kept->fds[number], number) < 0) &&
 		    (number != GOJAIL_USER_FD || user >= 0))
 			fault_set(fault, "cannot keep the sandbox's namespaces: %s", strerror(errno));
 	if (user < 0)
-		close(GOJAIL_USER_FD); /* that of the zygote's with this number, or the one just opened */
+		close(GOJAIL_USER_FD); /* another file of this process has the number */
 }
 
 _Static_assert(GOJAIL_UTS_FD == GOJAIL_RECORD_FD - 1, "the last number before the record's");

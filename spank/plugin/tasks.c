@@ -118,8 +118,10 @@ static uid_t leave_stage(struct step *step, uid_t user)
 		check_stage_files(step, user, elsewhere);
 		refused = step->fault.text[0];
 	}
-	if (k_seteuid_from(user, 0) < 0)
+	if (k_seteuid_from(user, 0) < 0) {
 		fault_set(&step->fault, "cannot become root again: %s", strerror(errno));
+		(void)k_seteuid_from(user, 0); /* for the way home: what failed may pass */
+	}
 	if (step_is_jailed(step))
 		staged = share_with_jail(step, elsewhere);
 	if ((elsewhere || stage_window_leave(&step->window, &step->fault) == 0) && refused)

@@ -227,7 +227,7 @@ func TestCallsOfAStep(t *testing.T) {
 	// A template whose root was changed within the seconds before is not known to be of that root: each first step asks the zygote.
 	require.True(t, harness.Poll(harness.Timeout, func() bool {
 		var root syscall.Stat_t
-		return syscall.Stat(c.Path("/srv/jails/debian"), &root) == nil && time.Since(time.Unix(root.Ctim.Unix())) > 4*time.Second
+		return syscall.Stat(c.Path("/srv/jails/debian"), &root) == nil && time.Since(time.Unix(root.Ctim.Unix())) > 4*time.Second // what gojail takes for a change that may go on is one of the last 2 s (SETTLED_S in identity.c)
 	}), "the jail's root is new")
 	assembleTemplates(t, c)
 	require.Zero(t, c.Gojail("n1", "reload", "debian").Code)
