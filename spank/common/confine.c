@@ -51,6 +51,10 @@ int confine_read(struct confine *confine, const struct node *node, const struct 
  * thread of slurmstepd that forks it, and that must keep its own. Nothing gives a capability back to a bounding set,
  * which is what programs that root executes later get from it: those of other plugins in the hooks after the tasks'
  * forks, and UnkillableStepProgram. Entering a user namespace fills a set again (confine_finish).
+ *
+ * no_new_privs does not do the same. It gives a user's program no capability, but until Slurm becomes the user the task
+ * is root with all of them: so is a program of the jail that a plugin after gojail executes then, and so are the
+ * programs of root's own jobs.
  */
 static int drop_bounding(uint64_t bounding, struct fault *fault)
 {
