@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/gojail/gojail/internal/procfs"
 	"github.com/gojail/gojail/netsetup/config"
@@ -30,6 +31,7 @@ func FindUses(ns *link.Namespace, roots inventory.Roots, cfg *config.Config, car
 		return nil, nil
 	}
 	u := uses{ns: ns, roots: roots, control: cfg.Control.Interface}
+	u.readSockets, u.readServers = sync.OnceValues(u.listSockets), sync.OnceValues(u.listServers)
 	var err error
 	if u.links, err = ns.ListLinks(); err != nil {
 		return nil, err
@@ -56,7 +58,19 @@ type uses struct {
 	control string // interface of [control]; "": that of the default route
 	links   []link.Link
 	usages  map[int]*link.Usage
+
+	readSockets func() ([]socket, error) // once for all cards; likewise below
+	readServers func() ([]server, error)
 }
+
+// socket is a TCP socket, and server the server of a mounted file system.
+type (
+	socket struct{ local, remote netip.AddrPort }
+	server struct {
+		address    netip.Addr
+		mountpoint string
+	}
+)
 
 // explain returns how the node uses a card, "" if it does not.
 func (u *uses) explain(pf *inventory.PF) string {
@@ -138,36 +152,44 @@ func (u *uses) explainConnection(l link.Link, usage *link.Usage) string {
 	if len(usage.Prefixes) == 0 {
 		return ""
 	}
-	var tables []string
-	err := netns.RunInside(u.ns.FD(), func() error {
-		for _, name := range []string{"tcp", "tcp6"} {
-			text, err := os.ReadFile(filepath.Join(u.roots.Proc, "thread-self/net", name))
-			if err != nil && !os.IsNotExist(err) {
-				return err
-			}
-			tables = append(tables, string(text))
-		}
-		return nil
-	})
+	sockets, err := u.readSockets()
 	if err != nil {
 		return fmt.Sprintf("the connections of %s are unknown: %v", l.Name, err)
 	}
-	for line := range strings.Lines(strings.Join(tables, "")) {
-		fields := strings.Fields(line)
-		if len(fields) < 4 || fields[3] == tcpTimeWait || fields[3] == tcpClose {
-			continue
+	for _, s := range sockets {
+		switch {
+		case !slices.ContainsFunc(usage.Prefixes, func(p netip.Prefix) bool { return p.Addr() == s.local.Addr() }):
+		case s.remote.Port() == 0:
+			return fmt.Sprintf("a program listens on %s, an address of %s", s.local, l.Name)
+		default:
+			return fmt.Sprintf("a connection from %s to %s uses an address of %s", s.local, s.remote, l.Name)
 		}
-		local, ok := parseSocket(fields[1])
-		if !ok || !slices.ContainsFunc(usage.Prefixes, func(p netip.Prefix) bool { return p.Addr() == local.Addr() }) {
-			continue
-		}
-		remote, _ := parseSocket(fields[2])
-		if remote.Port() == 0 {
-			return fmt.Sprintf("a program listens on %s, an address of %s", local, l.Name)
-		}
-		return fmt.Sprintf("a connection from %s to %s uses an address of %s", local, remote, l.Name)
 	}
 	return ""
+}
+
+// listSockets returns the TCP sockets of the node's namespace that a program has.
+func (u *uses) listSockets() (all []socket, err error) {
+	err = netns.RunInside(u.ns.FD(), func() error {
+		for _, name := range []string{"tcp", "tcp6"} {
+			text, err := os.ReadFile(filepath.Join(u.roots.Proc, "thread-self/net", name))
+			if err != nil && !os.IsNotExist(err) { // a kernel without IPv6
+				return err
+			}
+			for line := range strings.Lines(string(text)) {
+				fields := strings.Fields(line)
+				if len(fields) < 4 || fields[3] == tcpTimeWait || fields[3] == tcpClose {
+					continue
+				}
+				if local, ok := parseSocket(fields[1]); ok {
+					remote, _ := parseSocket(fields[2])
+					all = append(all, socket{local, remote})
+				}
+			}
+		}
+		return nil
+	})
+	return all, err
 }
 
 // States of a socket that no program has any more (net/tcp_states.h).
@@ -194,23 +216,32 @@ func parseSocket(text string) (netip.AddrPort, bool) {
 
 // explainMount returns a mounted file system whose server is reached through the interface, also by RDMA.
 func (u *uses) explainMount(l link.Link, _ *link.Usage) string {
-	mounts, err := procfs.ReadMounts(filepath.Join(u.roots.Proc, "self"))
+	servers, err := u.readServers()
 	if err != nil {
 		return fmt.Sprintf("the file systems that need %s are unknown: %v", l.Name, err)
 	}
-	for _, m := range mounts {
-		for _, server := range listServers(m.Source, m.VFSOptions) {
-			if u.ns.FindRouteLink(server) == l.Index {
-				return fmt.Sprintf("%s is mounted from %s, to which %s leads", m.Mountpoint, server, l.Name)
-			}
+	for _, s := range servers {
+		if u.ns.FindRouteLink(s.address) == l.Index {
+			return fmt.Sprintf("%s is mounted from %s, to which %s leads", s.mountpoint, s.address, l.Name)
 		}
 	}
 	return ""
 }
 
-// listServers returns the addresses of a file system's servers: of the option addr (NFS, SMB), and of a source of
+// listServers returns the servers of mounted file systems.
+func (u *uses) listServers() (all []server, err error) {
+	mounts, err := procfs.ReadMounts(filepath.Join(u.roots.Proc, "self"))
+	for _, m := range mounts {
+		for _, address := range parseServers(m.Source, m.VFSOptions) {
+			all = append(all, server{address, m.Mountpoint})
+		}
+	}
+	return all, err
+}
+
+// parseServers returns the addresses of a file system's servers: of the option addr (NFS, SMB), and of a source of
 // Lustre, "10.0.0.1@o2ib:10.0.0.2@o2ib:/fs".
-func listServers(source, options string) (servers []netip.Addr) {
+func parseServers(source, options string) (servers []netip.Addr) {
 	add := func(text string) {
 		if a, err := netip.ParseAddr(text); err == nil && !a.IsLoopback() {
 			servers = append(servers, a)

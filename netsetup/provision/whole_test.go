@@ -3,15 +3,21 @@
 package provision
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
+	"github.com/gojail/gojail/internal/nstest"
 	"github.com/gojail/gojail/netsetup/config"
+	"github.com/gojail/gojail/netsetup/link"
+	"github.com/gojail/gojail/netsetup/netns"
 	"github.com/gojail/gojail/netsetup/policy"
 )
 
@@ -140,6 +146,28 @@ func TestServersOfMounts(t *testing.T) {
 		{"//srv/share", "rw,addr=10.2.0.1", "[10.2.0.1]"},
 		{"tmpfs", "rw,addr=127.0.0.1", "[]"}, {"user@host:/x", "rw", "[]"}, {"", "", "[]"},
 	} {
-		assert.Equal(t, c.want, fmt.Sprint(append([]netip.Addr{}, listServers(c.source, c.options)...)), c.source)
+		assert.Equal(t, c.want, fmt.Sprint(append([]netip.Addr{}, parseServers(c.source, c.options)...)), c.source)
 	}
+}
+
+// TestMountThroughACard: the route to a server decides, so a mount by RDMA counts as well.
+func TestMountThroughACard(t *testing.T) {
+	nstest.NeedRoot(t)
+	fd, err := netns.New()
+	require.NoError(t, err)
+	defer unix.Close(fd)
+	require.NoError(t, netns.RunInside(fd, func() error {
+		return exec.Command("sh", "-ec", "ip link add pf0 type veth peer name far; ip link set far up; ip link set pf0 up; ip addr add 10.1.9.9/16 dev pf0").Run()
+	}))
+	ns, err := link.Open(fd)
+	require.NoError(t, err)
+	defer ns.Close()
+	l, err := ns.FindByName("pf0")
+	require.NoError(t, err)
+	u := uses{ns: ns, readServers: func() ([]server, error) {
+		return []server{{netip.MustParseAddr("10.99.0.1"), "/elsewhere"}, {netip.MustParseAddr("10.1.0.5"), "/home"}}, nil
+	}}
+	assert.Equal(t, "/home is mounted from 10.1.0.5, to which pf0 leads", u.explainMount(l, nil))
+	u.readServers = func() ([]server, error) { return nil, errors.New("no /proc") }
+	assert.Equal(t, "the file systems that need pf0 are unknown: no /proc", u.explainMount(l, nil), "the card stays")
 }

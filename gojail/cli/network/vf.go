@@ -20,7 +20,8 @@ func newVFCommand(n *localNode) *cobra.Command {
 		Use:   "vf",
 		Short: "Create and list this node's virtual network functions (VFs)",
 		Long: `A VF is a part of a network card that one job uses exclusively. The policies of
-network.toml define how many VFs each card has; see network.toml.example.`,
+network.toml define how many VFs each card has, and which cards are given whole;
+see network.toml.example.`,
 		Example: `  gojail vf apply --dry-run
   gojail vf ls`,
 		Annotations: map[string]string{"anybody": "yes"},

@@ -20,9 +20,10 @@ func newVFListCommand(n *localNode) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List the cards and VFs of this node",
-		Long: `Lists each VF with its card (PF), PCI address, network interface and RDMA
-device, NUMA node, the nearest GPU and its distance (in the terms of nvidia-smi
-topo), its rail, the job that has it, and its state:
+		Long: `Lists each VF, and each card that is given whole, with its card (PF), PCI
+address, network interface and RDMA device, NUMA node, the nearest GPU and its
+distance (in the terms of nvidia-smi topo), its rail, the job that has it, and
+its state:
   free         the next job may get it
   in use       a job has it; its interface is in the job's network namespace
   elsewhere    its interface is in a namespace that is no gojail job's

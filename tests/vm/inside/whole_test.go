@@ -29,11 +29,11 @@ func newWholeSite(t *testing.T, c card, nic config.Selector, state string) attac
 	return s
 }
 
-// describeCard returns what a job could change of an interface, by its PCI address.
+// describeCard returns what a job could change of an interface, by its PCI address. The carrier returns later.
 func describeCard(t *testing.T, device string) string {
 	t.Helper()
-	return requireRun(t, "cd "+device+"/net/* && n=$(basename $PWD) && echo $n && cat address mtu tx_queue_len && "+
-		"ip -o link show $n | grep -oE 'altname .*|<[A-Z,_-]*UP' ; ip -o addr show $n | grep -v 'inet6 fe80' | cut -d: -f2-; ip route show dev $n | sed 's/ linkdown//'; ip route show table 200 | sed 's/ linkdown//'")
+	return requireRun(t, "cd "+device+"/net/* && n=$(basename $PWD) && echo $n && cat address mtu tx_queue_len flags && "+
+		"ip -o link show $n | grep -oE 'altname .*'; ip -o addr show $n | grep -v 'inet6 fe80' | cut -d: -f2-; ip route show dev $n | sed 's/ linkdown//'; ip route show table 200 | sed 's/ linkdown//'")
 }
 
 // TestWholeCards gives a PF, and then a VF that others made, as the cards that they are. A job changes what it can, and
