@@ -22,6 +22,10 @@ func TestPluginGoes(t *testing.T) {
 	for _, test := range []struct{ begin, args, want string }{
 		{own, "postrm 0", aside}, {own, "postrm 1", stays}, {own, "postrm upgrade 0.2.0-1", stays}, {own, "prerm 0", stays}, {own, "prerm remove", aside},
 		{own + "touch /usr/lib/gojail/spank_gojail.so", "postrm 0", stays},
+		// Back to a package of 0.1.0, and the rest of this one goes later; or this one alone is purged.
+		{own, "prerm remove in-favour gojail-slurm-24.11 0.1.0-1", stays}, {own, "prerm remove in-favour other 1", aside},
+		{own + "mkdir -p /run/gojail/jobs/17", "prerm remove in-favour gojail-slurm-24.11 0.1.0-1", stays},
+		{own + "touch /usr/lib/gojail/spank_gojail.so", "postrm purge", stays}, {own, "postrm purge", ""},
 		{administrators, "postrm 0", told}, {administrators, "postrm remove", told}, {administrators, "postrm 1", ""}, {administrators, "postrm upgrade 0.2.0-1", ""},
 		{own + administrators, "postrm 0", told + aside}, {strings.Replace(administrators, "required", "#required", 1), "postrm 0", ""},
 		{strings.Replace(administrators, "required", "optional", 1), "postrm 0", ""},
