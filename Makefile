@@ -415,4 +415,4 @@ asan: all ## the shim under ASan and UBSan in a small host program
 	$(GO) test -count=1 -v ./tests/shim
 
 clean: ## remove what was built; the jail in build/cache stays
-	rm -rf $(BUILD)/earlier $(BUILD)/lib $(BUILD)/sbin $(BUILD)/man $(BUILD)/summary $(BUILD)/version
+	rm -rf $(addprefix $(BUILD)/,earlier lib sbin man summary tools version)
