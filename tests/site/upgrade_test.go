@@ -85,11 +85,11 @@ func (s *site) upgrade(t *testing.T, meanwhile func()) {
 	meanwhile()
 }
 
-// requireUp waits until both nodes take jobs, and those that have some.
+// requireUp waits until both nodes answer, drained or not.
 func (s *site) requireUp(t *testing.T) {
 	t.Helper()
 	require.True(t, poll(3*time.Minute, func() bool {
-		return s.head.run("", "timeout 60 sinfo -hNo %T | grep -cE '^(idle|mixed|allocated)$'").Stdout == "2\n"
+		return s.head.run("", "timeout 60 sinfo -hNo %T | grep -cE '^(idle|mixed|allocated|draining|drained)$'").Stdout == "2\n"
 	}), "%s", s.listNodes())
 }
 

@@ -14,23 +14,26 @@ import (
 	"github.com/gojail/gojail/tests/site/wire"
 )
 
-// localConf has a jail on the node's own disk, whose file system can map ids, with each kind of root.
+// localConf has a jail on the node's own disk, whose file system can map ids, with each kind of root. range wants a directory above it
+// that is closed to users.
 const localConf = `[jail.local]
-root = "/srv/local"
+root = "/srv/local/jail"
 host = ["/etc/resolv.conf", "/etc/hosts", "/etc/passwd", "/etc/group"]
 jail_root = ["self", "range"]
 `
 
-// addLocalJail gives both nodes the jail of localConf, until the test ends.
+// addLocalJail gives n1 the jail of localConf, until the test ends.
 func (s *site) addLocalJail(t *testing.T) {
 	t.Helper()
+	n1 := []*guest{s.n1}
 	t.Cleanup(func() {
-		requireAll(t, s.nodes(), write("/etc/gojail/gojail.toml", jailConf)+
+		requireAll(t, n1, write("/etc/gojail/gojail.toml", jailConf)+
 			"rm -f /etc/subuid /etc/subgid; gojail reload; rm -rf --one-file-system /srv/local")
 	})
 	const ranges = "echo alice:200000:65536 | tee /etc/subuid >/etc/subgid\n"
-	requireAll(t, s.nodes(), "cp -a /srv/jails/debian /srv/local && "+ranges+
-		write("/etc/gojail/gojail.toml", jailConf+localConf)+"gojail init local")
+	const made = "mkdir -m 700 /srv/local; mkdir /srv/local/jail\n" +
+		"tar -C /srv/jails/debian --exclude=./usr/share -cf - . | tar -C /srv/local/jail -xpf -\n"
+	requireAll(t, n1, "set -e\n"+made+ranges+write("/etc/gojail/gojail.toml", jailConf+localConf)+"gojail init local")
 }
 
 // begun lists the jobs of startSteps whose steps have begun, as they see it in their /tmp.
