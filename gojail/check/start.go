@@ -61,8 +61,8 @@ func (c *checker) checkStart(conf node.SlurmConf, running bool) {
 	}
 }
 
-// findNodeLine returns the values of the line of slurm.conf that describes this node, with keys in lower case; nil: none
-// does.
+// findNodeLine returns the values of the line of slurm.conf that describes this node, with keys in lower case; nil if
+// none does.
 func (c *checker) findNodeLine(conf node.SlurmConf) map[string]string {
 	lines, _ := slurmconf.Read(filepath.Join(conf.Dir, "slurm.conf"))
 	defaults := map[string]string{}
@@ -136,8 +136,8 @@ func findStartFault(said []string, conf node.SlurmConf) (fault, remedy string) {
 	return "", ""
 }
 
-// checkDevices reports devices of this node that slurm.conf says it has and slurmd does not find: slurmctld gives such a
-// node no job. Reports whether there are any.
+// checkDevices reports devices of this node that slurm.conf names and slurmd does not find: slurmctld gives such a node
+// no job. It returns whether there are any.
 func (c *checker) checkDevices(here map[string]string, said []string, conf node.SlurmConf, again string) bool {
 	found := map[string]int{}
 	for _, line := range said {
@@ -160,7 +160,8 @@ func (c *checker) checkDevices(here map[string]string, said []string, conf node.
 			continue
 		}
 		c.fail("slurmd", fmt.Sprintf("write lines Name=%s with File= for all of them to %s, or correct Gres=%s in %s, "+
-			"and %s", name, filepath.Join(conf.Dir, "gres.conf"), here["gres"], filepath.Join(conf.Dir, "slurm.conf"), again),
+			"and %s", name, filepath.Join(conf.Dir, "gres.conf"), here["gres"], filepath.Join(conf.Dir, "slurm.conf"),
+			again),
 			"slurm.conf gives this node %d of %s, but slurmd finds %d with gres.conf: slurmctld gives the node no job",
 			wanted[name], name, found[name])
 		return true

@@ -117,8 +117,8 @@ func (t *Table) find(i int, uid uint32, name string) (uint32, error) {
 	}
 	if refused == nil {
 		refused =
-			refusal.Errorf("/etc/%s has no range of at least %d ids for %s; ask your administrator for a line such as %s",
-				column.file, Count, name, line{name, column.findFree(isUsers), Count})
+			refusal.Errorf("/etc/%s has no range of at least %d ids for %s; ask your administrator for a line such as "+
+				"%s", column.file, Count, name, line{name, column.findFree(isUsers), Count})
 	}
 	return 0, refused
 }

@@ -49,8 +49,8 @@ func choose(rails []*config.Rail, cards []policy.Card, j Job, gpus []*inventory.
 				continue
 			}
 			if len(all) > 1 {
-				return nil, refusal.Errorf("rail %s: Slurm allocated %d of its VFs to the job by %s; a job has one VF on "+
-					"each rail: request one", rail.Name, len(all), rail.GRES)
+				return nil, refusal.Errorf("rail %s: Slurm allocated %d of its VFs to the job by %s; a job has one VF "+
+					"on each rail: request one", rail.Name, len(all), rail.GRES)
 			}
 		}
 		free := slices.DeleteFunc(slices.Clone(all), func(c choice) bool {
@@ -72,8 +72,8 @@ func choose(rails []*config.Rail, cards []policy.Card, j Job, gpus []*inventory.
 			"--gres=%s:1, or no network: --jail-net=none", rails[0].Name, rails[0].GRES)
 	}
 	if len(chosen) == 0 && len(rails) > 0 {
-		return nil, refusal.Errorf("none of the VFs that Slurm allocated (%s) belongs to a rail that the job asks for; "+
-			"compare gres.conf with `gojail gres`", strings.Join(j.Devices, ", "))
+		return nil, refusal.Errorf("none of the VFs that Slurm allocated (%s) belongs to a rail that the job asks "+
+			"for; compare gres.conf with `gojail gres`", strings.Join(j.Devices, ", "))
 	}
 	return chosen, nil
 }
