@@ -19,22 +19,29 @@ import (
 // can. The kernel, and the server of the storage, decide. It takes the rights of one thread, which ends with the call
 // (setfsuid(2), credentials(7)).
 func asUser(try func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()              // without UnlockOSThread: the thread ends with this goroutine
-		if unix.Gettid() == unix.Getpid() { // other rights remove its signal at the end of the parent, too (prctl(2))
-			defer runtime.UnlockOSThread()
-			done <- asUser(try) // on another thread, since this one is locked
-			return
-		}
+	return onOtherThread(func() error {
 		_, _, failed := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0)
 		unix.SetfsgidRetGid(lastUserID)
 		unix.SetfsuidRetUid(lastUserID)
 		if now, _ := unix.SetfsuidRetUid(-1); failed != 0 || now != lastUserID {
-			done <- nil // whoever is not root tries as the one who called
+			return nil // whoever is not root tries as the one who called
+		}
+		return try()
+	})
+}
+
+// onOtherThread calls f on a thread that ends with the call, whatever rights and namespaces f gives it. That is never
+// the main thread: other rights would remove its signal at the end of the parent (prctl(2)).
+func onOtherThread(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // without UnlockOSThread: the thread ends with this goroutine
+		if unix.Gettid() == unix.Getpid() {
+			defer runtime.UnlockOSThread()
+			done <- onOtherThread(f) // this one is locked
 			return
 		}
-		done <- try()
+		done <- f()
 	}()
 	return <-done
 }

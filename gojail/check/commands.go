@@ -5,8 +5,11 @@ package check
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,6 +32,10 @@ func (c *checker) checkCommands() {
 	}
 	text, err := c.runForUsers(filepath.Join(dir, "srun"), "--help")
 	switch {
+	case err != nil && text == "":
+		c.warn("commands", "mend the storage or host that it waits for: slurm.conf and plugstack.conf name it",
+			"users' srun and sbatch do not start on this host: %v", err)
+		return
 	case err != nil:
 		c.warn("commands", "correct what it names", "users' srun and sbatch do not start on this host: %v", err)
 		return
@@ -44,7 +51,7 @@ func (c *checker) checkCommands() {
 		c.ok("commands", "srun and scontrol work for users on this host")
 		return
 	}
-	if exit := (*command.ExitError)(nil); errors.As(err, &exit) && exit.Stderr != "" {
+	if err != nil && text != "" && !strings.Contains(text, " is DOWN") {
 		c.warn("commands", "correct what it names", "users' commands of Slurm fail on this host: %v", err)
 		return
 	}
@@ -55,11 +62,21 @@ func (c *checker) checkCommands() {
 		"slurmctld does not answer users' commands on this host (%s): no job starts", text)
 }
 
-// runForUsers runs a command of Slurm with the rights of a user who owns nothing, and returns its output.
+// runForUsers runs a program of Slurm's with the rights of a user who owns nothing, and returns its output and errors.
+// Slurm's programs try for a minute to read a file: timeout(1) ends them, and what they said by then is the error.
 func (c *checker) runForUsers(path string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*commandTimeout)
 	defer cancel()
-	return command.Run(ctx, command.Command{Path: path, Args: args,
+	seconds := strconv.Itoa(int(commandTimeout.Seconds()))
+	text, err := command.Run(ctx, command.Command{Path: "/bin/sh",
+		Args:       append([]string{"-c", `exec timeout "$@" 2>&1`, "sh", seconds, path}, args...),
 		Env:        []string{"SLURM_CONF=" + filepath.Join(c.config.Slurm.Conf, "slurm.conf")},
 		Credential: &syscall.Credential{Uid: lastUserID, Gid: lastUserID}})
+	if line, _, _ := strings.Cut(strings.TrimSpace(text), "\n"); err != nil && line != "" {
+		return text, fmt.Errorf("%s: %.200s", path, line)
+	}
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 124 {
+		return "", fmt.Errorf("%s does not answer within %v", path, commandTimeout)
+	}
+	return text, err
 }

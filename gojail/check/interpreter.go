@@ -47,3 +47,13 @@ func readInterpreter(program io.ReaderAt) string {
 	}
 	return ""
 }
+
+// readMachine returns what a program or library must have in common with another one to be loaded with it: class, byte
+// order and machine of its ELF header; "" if it has none.
+func readMachine(program io.ReaderAt) string {
+	var header [elf.EI_NIDENT + 4]byte
+	if _, err := program.ReadAt(header[:], 0); err != nil || string(header[:elf.EI_CLASS]) != elf.ELFMAG {
+		return ""
+	}
+	return string(header[elf.EI_CLASS:elf.EI_VERSION]) + string(header[elf.EI_NIDENT+2:])
+}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/procfs"
 )
 
@@ -48,8 +49,35 @@ func (c *checker) findSlurmds() []int {
 				return name != c.node.Name
 			}
 		}
-		return false
+		own, _, _ := strings.Cut(node.HostName(), ".")
+		its, known := readHostNameOf(pid)
+		return known && its != own && its != c.node.Name
 	})
+}
+
+// readHostNameOf returns the first part of the host name that a process of another UTS namespace has, as which a slurmd
+// without -N registers: that of a container with this PID namespace. It enters the namespace with a thread that ends
+// with the call (setns(2)).
+func readHostNameOf(pid int) (name string, known bool) {
+	own, err := procfs.ReadNamespace(os.Getpid(), "uts")
+	its, failed := procfs.ReadNamespace(pid, "uts")
+	if err != nil || failed != nil || own == its {
+		return "", false
+	}
+	fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/uts", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", false
+	}
+	defer unix.Close(fd)
+	err = onOtherThread(func() error {
+		var names unix.Utsname
+		if err := unix.Setns(fd, unix.CLONE_NEWUTS); err != nil {
+			return err
+		}
+		defer func() { name, _, _ = strings.Cut(unix.ByteSliceToString(names.Nodename[:]), ".") }()
+		return unix.Uname(&names)
+	})
+	return name, err == nil && name != ""
 }
 
 // findMissingOf returns the names of the capabilities that a process needs to give a step a jail, and lacks.

@@ -3,7 +3,6 @@
 package check
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -12,12 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/node"
-	"github.com/gojail/gojail/internal/command"
 	"github.com/gojail/gojail/internal/hostlist"
 	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/slurmconf"
@@ -98,12 +95,8 @@ func findSlurmdProgram(c *checker) string {
 
 // askSlurmd returns what slurmd says of its configuration, line by line. It would wait 20 s for a missing device.
 func (c *checker) askSlurmd(program string, conf node.SlurmConf) (said []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*commandTimeout)
-	defer cancel()
-	args := []string{"-c", `exec timeout "$@" 2>&1`, "sh", strconv.Itoa(int(commandTimeout.Seconds())), program, "-G",
-		"-L", "/dev/null", "-f", filepath.Join(conf.Dir, "slurm.conf"), "-N", c.node.Name}
-	text, _ := command.Run(ctx, command.Command{Path: "/bin/sh", Args: args,
-		Credential: &syscall.Credential{Uid: lastUserID, Gid: lastUserID}})
+	text, _ := c.runForUsers(program, "-G", "-L", "/dev/null", "-f", filepath.Join(conf.Dir, "slurm.conf"),
+		"-N", c.node.Name)
 	for line := range strings.Lines(text) {
 		said = append(said, strings.TrimSpace(strings.TrimPrefix(line, "slurmd: ")))
 	}

@@ -67,13 +67,11 @@ func (c *checker) checkShellForUsers(j *config.Jail, root int, isMounted func(pa
 	if f, err := rootpath.OpenFileInRoot(root, shell); err == nil {
 		if linker := readInterpreter(f); linker != "" && !leadsToMount(root, linker, isMounted) {
 			needs = append(needs, need{linker, "the dynamic linker", unix.X_OK})
+			if library := findClosedLibrary(root, readMachine(f), isMounted); library != "" {
+				needs = append(needs, need{library, "the C library", unix.R_OK})
+			}
 		}
 		f.Close()
-	}
-	for _, dir := range libraryDirs {
-		if path := filepath.Join(dir, "libc.so.6"); !leadsToMount(root, path, isMounted) {
-			needs = append(needs, need{path, "the C library", unix.R_OK})
-		}
 	}
 	for _, one := range needs {
 		if list := findClosed(root, one.path, one.rights); list != nil {
@@ -82,6 +80,31 @@ func (c *checker) checkShellForUsers(j *config.Jail, root int, isMounted func(pa
 		}
 	}
 	return true
+}
+
+// findClosedLibrary returns the path of a C library for programs of that machine, if users may read none of these; ""
+// if they may, or there is none. The dynamic linker passes over a library that it may not open, and over one for
+// another machine (ld.so(8)).
+func findClosedLibrary(root int, machine string, isMounted func(path string) bool) (closed string) {
+	for _, dir := range libraryDirs {
+		path := filepath.Join(dir, "libc.so.6")
+		if leadsToMount(root, path, isMounted) {
+			return ""
+		}
+		f, err := rootpath.OpenFileInRoot(root, path)
+		if err != nil {
+			continue
+		}
+		same := readMachine(f) == machine
+		f.Close()
+		if list := findClosed(root, path, unix.R_OK); same && list == nil {
+			return ""
+		}
+		if same && closed == "" {
+			closed = path
+		}
+	}
+	return closed
 }
 
 // checkHomesForUsers reports home directories in the jail that their users may not enter.

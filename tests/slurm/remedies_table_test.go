@@ -34,6 +34,9 @@ func TestRemedies(t *testing.T) {
 		{name: "a closed dynamic linker", command: "chmod 700 JAIL/usr/lib64", want: "users may not execute the dynamic linker of the jail"},
 		{name: "closed libraries", command: "chmod 700 JAIL/usr/lib/x86_64-linux-gnu", want: "only root may: every batch script of a user fails"},
 		{name: "a closed C library", command: "chmod 600 JAIL/usr/lib/x86_64-linux-gnu/libc.so.6", want: "users may not execute the C library of the jail"},
+		{name: "a closed C library beside an open one", command: "install -m 600 JAIL/usr/lib/x86_64-linux-gnu/libc.so.6 JAIL/usr/lib/libc.so.6", works: true, undo: "rm JAIL/usr/lib/libc.so.6"},
+		{name: "a closed C library of other programs", command: "chmod 600 JAIL/usr/lib/x86_64-linux-gnu/libc.so.6; install -m 644 JAIL/usr/lib/x86_64-linux-gnu/libc.so.6 JAIL/usr/lib/libc.so.6; " +
+			"printf '\\001' | dd of=JAIL/usr/lib/libc.so.6 bs=1 seek=4 conv=notrunc status=none", want: "users may not execute the C library of the jail", undo: "rm JAIL/usr/lib/libc.so.6"},
 		{name: "a closed /etc", command: "chmod 700 JAIL/etc", want: "users may not read /etc/passwd of the jail"},
 		{name: "a closed passwd", command: "chmod 600 JAIL/etc/passwd", want: "users may not read /etc/passwd of the jail", works: true},
 		{name: "a closed group", command: "chmod 640 JAIL/etc/group", want: "users may not read /etc/group of the jail", works: true},
@@ -135,6 +138,8 @@ func TestRemediesOfTheNode(t *testing.T) {
 		{name: "no slurmd", command: "pid=$(cat /run/slurm/slurmd-n1.pid); kill $pid; while [ -e /proc/$pid ]; do sleep 0.1; done", want: "WARN  slurmd: no slurmd runs on this node"},
 		{name: "a slurmd without capabilities", command: "pid=$(cat /run/slurm/slurmd-n1.pid); kill $pid; while [ -e /proc/$pid ]; do sleep 0.1; done; HWLOC_PLUGINS_PATH=/nonexistent setpriv --bounding-set -sys_admin slurmd -N n1",
 			want: "lacks CAP_SYS_ADMIN: every step in a jail fails", hand: "systemctl restart slurmd"},
+		{name: "a slurmd of another host's container", command: "cp /bin/sleep /var/tmp/slurmd; unshare --uts sh -c 'hostname other; setpriv --bounding-set -sys_admin /var/tmp/slurmd 1000 >/dev/null 2>&1 & echo $! >/var/tmp/pid'; " +
+			"while [ $(cat /proc/$(cat /var/tmp/pid)/comm) != slurmd ]; do sleep 0.1; done", works: true, undo: "kill $(cat /var/tmp/pid); rm /var/tmp/slurmd /var/tmp/pid"},
 		{name: "a slurmd with mounts of its own", command: "pid=$(cat /run/slurm/slurmd-n1.pid); kill $pid; while [ -e /proc/$pid ]; do sleep 0.1; done; unshare -m sh -c 'mount -t tmpfs x /srv; HWLOC_PLUGINS_PATH=/nonexistent slurmd -N n1'",
 			want: "has mounts of its own, in which /srv/jails/debian is missing or another directory"},
 	})
