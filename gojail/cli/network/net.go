@@ -139,9 +139,7 @@ func convertRecord(record *attach.Network) jobNetwork {
 		rail := job.Rail{Rail: r.Rail, Interface: r.Name, PCI: r.PCI, State: state, RDMA: []string{}}
 		rail.Addresses = append([]netip.Prefix{}, r.Addresses...) // [] in JSON instead of null
 		rail.Gateways = append([]netip.Addr{}, r.Gateways...)
-		if r.RDMA != "" {
-			rail.RDMA = append(rail.RDMA, r.RDMA)
-		}
+		rail.RDMA = append(rail.RDMA, r.ListRDMA()...)
 		network.Rails = append(network.Rails, rail)
 	}
 	return network
