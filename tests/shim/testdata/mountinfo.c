@@ -19,8 +19,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < table.count && argc == 1; i++) {
 		const struct mount_line *m = &table.list[i];
 
-		printf("%" PRIu64 " %" PRIu64 " %u:%u %s|%s|%s|%s|%s\n", m->id, m->parent, m->major, m->minor, m->root, m->path,
-		       m->type, m->source, m->options);
+		printf("%" PRIu64 " %" PRIu64 " %u:%u %s|%s|%s|%s|%s\n", m->id, m->parent, m->major, m->minor, m->root,
+		       m->path, m->type, m->source, m->options);
 	}
 	for (int i = 1; i < argc; i++) {
 		mountinfo_describe(&table, argv[i], place, sizeof(place));
