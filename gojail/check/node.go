@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/contract"
-	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/trusted"
@@ -71,19 +69,15 @@ func (c *checker) checkParts() {
 	}
 }
 
-// describeInstallation returns how to install gojail again in the way that this host was set up: dpkg notes which
-// package has the plugin.
+// describeInstallation returns how to install gojail again in the way that this host was set up. Only packages have the
+// file in /usr/share/gojail. The databases of dpkg and rpm are not read: their form is no interface.
 func (c *checker) describeInstallation() string {
-	plugin := filepath.Join(c.node.LibDir, contract.Plugin)
-	lists, _ := filepath.Glob(c.node.path("/var/lib/dpkg/info/gojail*.list"))
-	packages := slices.DeleteFunc(lists, func(list string) bool {
-		return !slices.Contains(node.ConfLines(list), plugin)
-	})
 	prefix, isInstalled := strings.CutSuffix(c.node.LibDir, "/lib/gojail")
+	isPackaged := prefix == "/usr" && rootpath.Exists(c.node.path("/usr/share/gojail/plugstack.conf"))
 	switch {
-	case len(packages) > 0:
+	case isPackaged && rootpath.Exists(c.node.path("/etc/debian_version")):
 		return "install the packages gojail and gojail-slurm again: dpkg -i gojail_*.deb gojail-slurm_*.deb"
-	case rootpath.Exists(c.node.path("/var/lib/rpm")) && prefix == "/usr":
+	case isPackaged:
 		return "install the packages gojail and gojail-slurm again: rpm -U --replacepkgs gojail-*.rpm"
 	case isInstalled:
 		return "run in gojail's sources: make install PREFIX=" + oneline.ShellWord(prefix)
