@@ -34,7 +34,7 @@ func (c *checker) checkStart(conf node.SlurmConf, running bool) {
 	if c.watch || os.Geteuid() != 0 || here == nil || program == "" {
 		return // a submit host, or a node that slurm.conf does not name
 	}
-	said := c.askSlurmd(program, conf)
+	said, whole := c.askSlurmd(program, conf)
 	fault, remedy := findStartFault(said, conf)
 	if fault == "" {
 		fault, remedy = findCgroupFault(conf, append(slices.Clone(conf.Plugins), node.ReadSlurm(c.config).Dirs...))
@@ -47,11 +47,11 @@ func (c *checker) checkStart(conf node.SlurmConf, running bool) {
 	case fault != "":
 		c.fail("slurmd", remedy+", and "+again, "slurmd cannot start: %s", fault)
 		return
-	case c.checkDevices(here, said, conf, again):
+	case whole && !c.needsDevices(conf) && c.checkDevices(here, said, conf, again):
 		return
 	}
 	for _, line := range said {
-		if text, found := cutAny(line, "error: ", "WARNING: "); found {
+		if text, found := cutAny(line, "error: ", "warning: ", "WARNING: "); found && ofGres.MatchString(text) {
 			c.warn("slurmd", "correct "+filepath.Join(conf.Dir, "gres.conf")+", and "+again, "slurmd says: %s", text)
 			return
 		}
@@ -93,14 +93,60 @@ func findSlurmdProgram(c *checker) string {
 	return ""
 }
 
-// askSlurmd returns what slurmd says of its configuration, line by line. It would wait 20 s for a missing device.
-func (c *checker) askSlurmd(program string, conf node.SlurmConf) (said []string) {
-	text, _ := c.runForUsers(program, "-G", "-L", "/dev/null", "-f", filepath.Join(conf.Dir, "slurm.conf"),
+var (
+	// spoken is where a line of slurmd begins after what LogTimeFormat= of slurm.conf(5), and from 26.05 on slurmd by
+	// itself, write before.
+	spoken = regexp.MustCompile(`\b(Gres Name=|fatal: |error: |warning: |WARNING: )`)
+	// refused is in what slurmd says of a file that root may read: gres.conf with mode 0600, or the key of auth/slurm.
+	refused = regexp.MustCompile(`(?i)permission denied|could not load key file`)
+	ofGres  = regexp.MustCompile(`(?i)\bgres\b`)
+)
+
+// askSlurmd returns what slurmd says of its configuration, line by line, and whether it came to the end. It would wait
+// 20 s for a missing device. What a user may not read leaves no conclusion, nor does a cgroup that only root may open.
+func (c *checker) askSlurmd(program string, conf node.SlurmConf) (said []string, whole bool) {
+	text, err := c.runForUsers(program, "-G", "-L", "/dev/null", "-f", filepath.Join(conf.Dir, "slurm.conf"),
 		"-N", c.node.Name)
+	return readWords(text, err)
+}
+
+// readWords returns the lines of what slurmd said without what stands before them.
+func readWords(text string, err error) (said []string, whole bool) {
 	for line := range strings.Lines(text) {
-		said = append(said, strings.TrimSpace(strings.TrimPrefix(line, "slurmd: ")))
+		at := spoken.FindStringIndex(line)
+		switch {
+		case strings.Contains(line, cgroupMount+"/"):
+		case refused.MatchString(line):
+			return nil, false
+		case at != nil:
+			said = append(said, strings.TrimSpace(line[at[0]:]))
+		}
 	}
-	return said
+	return said, err == nil
+}
+
+// needsDevices reports whether gres.conf has slurmd look for GPUs in a way that needs more than a user's rights.
+func (c *checker) needsDevices(conf node.SlurmConf) bool {
+	lines, _ := slurmconf.Read(filepath.Join(conf.Dir, "gres.conf"))
+	for _, line := range lines {
+		for _, word := range strings.Fields(strings.ToLower(line)) {
+			how, found := strings.CutPrefix(word, "autodetect=")
+			switch {
+			case !found || how == "off":
+			case how != "nvml":
+				return true
+			default:
+				devices, _ := filepath.Glob(c.node.path("/dev/nvidia*"))
+				if slices.ContainsFunc(devices, func(path string) bool {
+					stat, err := os.Stat(path)
+					return err == nil && !stat.IsDir() && stat.Mode().Perm()&6 != 6
+				}) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // missingDevice is the path in what slurmd says of a device of gres.conf.

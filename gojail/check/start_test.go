@@ -46,6 +46,45 @@ func TestStartFault(t *testing.T) {
 	assert.Equal(t, "compare /etc/slurm/gres.conf with what this prints: gojail gres", remedy)
 }
 
+// TestWordsOfSlurmd: the forms are those of 22.05, 24.11 and 26.05, as root and as a user.
+func TestWordsOfSlurmd(t *testing.T) {
+	for text, want := range map[string][]string{
+		"slurmd: Gres Name=nic Type=(null) Count=1\n":                                       {"Gres Name=nic Type=(null) Count=1"},
+		"[2026-11-29T02:00:45.656] Gres Name=nic Count=1\n":                                 {"Gres Name=nic Count=1"},
+		"Nov 29 02:00:16.46297   4532 slurmd       0x7f: Gres Name=nic Count=1\n":           {"Gres Name=nic Count=1"},
+		"slurmd: error: Waiting for gres.conf file /dev/nvidia0\n":                          {"error: Waiting for gres.conf file /dev/nvidia0"},
+		"slurmd: fatal: auth/slurm: Could not load key file (/etc/slurm/slurm.key)\n":       nil,
+		"slurmd: error: can't stat gres.conf file /root/a: Permission denied\nfatal: x\n":   nil,
+		"error: unable to open '/sys/fs/cgroup/memory/a': Permission denied\nGres Name=a\n": {"Gres Name=a"},
+		"slurmd: debug: nothing\n": nil,
+	} {
+		said, whole := readWords(text, nil)
+		assert.Equal(t, want, said, text)
+		assert.Equal(t, !refused.MatchString(text) || want != nil, whole, text)
+	}
+	_, whole := readWords("slurmd: Gres Name=nic Count=1\n", os.ErrDeadlineExceeded)
+	assert.False(t, whole, "it was ended while it looked for more")
+}
+
+func TestDevicesOfUsers(t *testing.T) {
+	for text, modes := range map[string]map[os.FileMode]bool{
+		"Name=gpu File=/dev/nvidia0": {0o660: false, 0o666: false},
+		"AutoDetect=nvml":            {0o660: true, 0o666: false},
+		"AutoDetect=off":             {0o660: false},
+		"Name=gpu AutoDetect=rsmi":   {0o666: true},
+	} {
+		for mode, want := range modes {
+			dir := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "gres.conf"), []byte(text+"\n"), 0o644))
+			require.NoError(t, os.Mkdir(filepath.Join(dir, "dev"), 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "dev/nvidia0"), nil, mode))
+			require.NoError(t, os.Chmod(filepath.Join(dir, "dev/nvidia0"), mode))
+			c := &checker{node: Node{rootIn: dir}}
+			assert.Equal(t, want, c.needsDevices(node.SlurmConf{Dir: dir}), "%s, %o", text, mode)
+		}
+	}
+}
+
 func TestCgroupFault(t *testing.T) {
 	plugins := findOwnPlugins(t)
 	for name, test := range map[string]struct{ text, track, want string }{
