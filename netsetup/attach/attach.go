@@ -59,7 +59,10 @@ func Attach(ctx context.Context, site Site, j Job) (*Network, error) {
 	}
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
 	defer cancel()
-	return nil, oneline.Error(fmt.Errorf("job %s: %w", j.ID, errors.Join(err, s.releaseAll(undo))))
+	if left := s.releaseAll(undo); left != nil { // a fault of the node, whatever was refused before
+		err = errors.Join(errors.New(err.Error()), left)
+	}
+	return nil, oneline.Error(fmt.Errorf("job %s: %w", j.ID, err))
 }
 
 // isComplete reports whether the job has its network in the session's namespace. The number of the namespace is not

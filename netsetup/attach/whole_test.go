@@ -25,10 +25,12 @@ import (
 // own.
 func newWholeNode(t *testing.T) *node {
 	n := newNode(t, setup{whole: true, control: true, directory: true, policy: "mtu = 1400", probe: "conflict = false\ngateway = false"})
-	runShell(t, n.host, "ip link set pf0 mtu 1450 txqueuelen 77 && ip link property add dev pf0 altname enp128s0np0 && "+
+	// One address is without nodad, and the source of a route: a tentative address can be none.
+	runShell(t, n.host, "sysctl -qw net.ipv6.conf.pf0.dad_transmits=0 && ip link set pf0 mtu 1450 txqueuelen 77 && ip link property add dev pf0 altname enp128s0np0 && "+
 		"ip addr add 10.1.9.9/16 brd + dev pf0 label pf0:x && ip addr add 10.77.0.1 peer 10.77.0.2/32 dev pf0 && "+
 		"ip -6 addr add fd00:1::9/64 dev pf0 nodad && ip route add 10.8.0.0/16 via 10.1.255.254 metric 7 && "+
-		"ip route add default via 10.1.255.254 table 200 && ip -6 route add fd00:8::/64 via fd00:1::1")
+		"ip route add default via 10.1.255.254 table 200 && ip -6 route add fd00:8::/64 via fd00:1::1 && "+
+		"ip -6 addr add fd00:2::9/64 dev pf0 && until ip -6 route add fd00:9::/64 via fd00:1::1 src fd00:2::9; do sleep 0.1; done")
 	return n
 }
 
@@ -177,6 +179,20 @@ func TestWholeCardThatTheNodeUses(t *testing.T) {
 func TestWholeCardOfAConnection(t *testing.T) {
 	n := newNode(t, setup{whole: true})
 	runShell(t, n.host, "ip addr add 10.1.9.9/16 dev pf0; ip -6 addr add fd00:1::9/64 dev pf0 nodad")
+	var users net.Listener // of a job without a network of its own
+	require.NoError(t, netns.RunInside(n.host.FD(), func() (err error) {
+		var plain net.ListenConfig
+		plain.SetMultipathTCP(false) // or the socket in /proc/net/tcp is another one, whose owner stays
+		users, err = plain.Listen(t.Context(), "tcp", "10.1.9.9:0")
+		return err
+	}))
+	file, err := users.(*net.TCPListener).File()
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(file.Chown(5001, 5001), file.Close()))
+	_, err = n.attach(newJobSpace(t))
+	require.NoError(t, err)
+	n.release()
+	require.NoError(t, users.Close())
 	for _, address := range []string{"10.1.9.9", "fd00:1::9"} {
 		var server net.Listener
 		require.NoError(t, netns.RunInside(n.host.FD(), func() (err error) {
@@ -199,7 +215,7 @@ func TestWholeCardOfAConnection(t *testing.T) {
 		return err
 	}))
 	defer client.Close()
-	_, err := n.attach(newJobSpace(t))
+	_, err = n.attach(newJobSpace(t))
 	assert.ErrorContains(t, err, "a connection from 10.1.9.9:")
 	assert.ErrorContains(t, err, "to "+peer.Addr().String()+" uses an address of pf0")
 }

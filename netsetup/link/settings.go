@@ -166,10 +166,20 @@ func (n *Namespace) RestoreSettings(index int, s Settings) error {
 	var errs []error
 	for _, m := range s.Addresses {
 		m = slices.Clone(m)
-		if _, err := parseAttributes(m, unix.SizeofIfAddrmsg); err != nil {
+		attributes, err := parseAttributes(m, unix.SizeofIfAddrmsg)
+		if err != nil {
 			return err
 		}
 		binary.NativeEndian.PutUint32(m[4:], uint32(index))
+		if m[0] == unix.AF_INET6 { // a route may have it as its source at once, and nobody else had it meanwhile
+			m[2] |= unix.IFA_F_NODAD
+			for _, a := range attributes {
+				if a.Attr.Type == unix.IFA_FLAGS {
+					flags := binary.NativeEndian.Uint32(a.Value) | unix.IFA_F_NODAD
+					binary.NativeEndian.PutUint32(a.Value, flags)
+				}
+			}
+		}
 		errs = append(errs, explainError(n.addRaw(unix.RTM_NEWADDR, m), "give network interface %d its address back",
 			index))
 	}

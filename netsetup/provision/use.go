@@ -113,10 +113,11 @@ func (u *uses) explainStack(l link.Link, _ *link.Usage) string {
 func (u *uses) explainManager(l link.Link, _ *link.Usage) string {
 	for _, m := range []struct{ file, mark, text string }{
 		{"NetworkManager/devices", "managed=true",
-			"NetworkManager has %s; list it in unmanaged-devices of NetworkManager.conf(5), and run: " +
+			"NetworkManager has %s; list its MAC address in unmanaged-devices of NetworkManager.conf(5), and run: " +
 				"nmcli device set %[1]s managed no"},
 		{"systemd/netif/links", "ADMIN_STATE=config",
-			"systemd-networkd has %s; write Unmanaged=yes into a .network file for it, and run: networkctl reload"},
+			"systemd-networkd has %s; write Unmanaged=yes into a .network file with its PermanentMACAddress=, and run: " +
+				"networkctl reload"},
 	} {
 		state, err := os.ReadFile(filepath.Join(u.roots.Run, m.file, strconv.Itoa(l.Index)))
 		if err == nil && strings.Contains(string(state), m.mark) {
@@ -168,7 +169,8 @@ func (u *uses) explainConnection(l link.Link, usage *link.Usage) string {
 	return ""
 }
 
-// listSockets returns the TCP sockets of the node's namespace that a program has.
+// listSockets returns the TCP sockets of the node's namespace that a program of the node has. One of a user's, whose job
+// has no network of its own, must not keep the card from others' jobs.
 func (u *uses) listSockets() (all []socket, err error) {
 	err = netns.RunInside(u.ns.FD(), func() error {
 		for _, name := range []string{"tcp", "tcp6"} {
@@ -178,7 +180,7 @@ func (u *uses) listSockets() (all []socket, err error) {
 			}
 			for line := range strings.Lines(string(text)) {
 				fields := strings.Fields(line)
-				if len(fields) < 4 || fields[3] == tcpTimeWait || fields[3] == tcpClose {
+				if len(fields) < 8 || fields[3] == tcpTimeWait || fields[3] == tcpClose || isOfPerson(fields[7]) {
 					continue
 				}
 				if local, ok := parseSocket(fields[1]); ok {
@@ -190,6 +192,12 @@ func (u *uses) listSockets() (all []socket, err error) {
 		return nil
 	})
 	return all, err
+}
+
+// isOfPerson reports whether a uid is not of root or a system account (UID_MIN of login.defs(5)).
+func isOfPerson(uid string) bool {
+	number, err := strconv.ParseUint(uid, 10, 32)
+	return err == nil && number >= 1000 && number != 65534
 }
 
 // States of a socket that no program has any more (net/tcp_states.h).
