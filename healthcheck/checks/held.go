@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/healthcheck/check"
 	"github.com/gojail/gojail/healthcheck/nhc"
+	"github.com/gojail/gojail/internal/deadline"
 	"github.com/gojail/gojail/internal/procfs"
 	"github.com/gojail/gojail/netsetup/attach"
 	"github.com/gojail/gojail/netsetup/config"
@@ -128,9 +130,22 @@ func (d jobDevices) isOfPolicy(pci string) bool {
 // readInventory reads the node's cards, with all names by which policies select them.
 func readInventory(h *check.Host, s *check.Settings) (*inventory.Inventory, error) {
 	roots := inventory.Roots{Sys: h.Roots.Sys, Proc: h.Roots.Proc, Dev: h.Roots.Dev}
-	_, names, err := provision.OpenHost()
-	if err == nil {
-		defer names.Close()
+	var inv *inventory.Inventory
+	err, inTime := deadline.CallFor(namesTime, func() (err error) {
+		_, names, err := provision.OpenHost()
+		if err == nil {
+			defer names.Close()
+		}
+		// Without the namespace, alternative names are missing.
+		inv, err = attach.ReadInventory(roots, names, stateOfVFs(h, s))
+		return err
+	})
+	if !inTime {
+		return nil, fmt.Errorf("the kernel does not list the network interfaces within %v", namesTime)
 	}
-	return attach.ReadInventory(roots, names, stateOfVFs(h, s)) // without the namespace, alternative names are missing
+	return inv, err
 }
+
+// namesTime is the time for the kernel to list interfaces. While a driver holds its lock, as that of a card whose VFs are
+// being made does, that is no fault of the cards.
+const namesTime = time.Second
