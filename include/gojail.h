@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#define GOJAIL_VERSION 17 /* raised with each change of what this file or docs/state.md describes */
+#define GOJAIL_VERSION 18 /* raised with each change of what this file or docs/state.md describes */
 
 #define GOJAIL_NAME_MAX 64   /* a jail's name, a node's name */
 #define GOJAIL_PATH_MAX 1024 /* any path that is configured */

@@ -11,7 +11,7 @@ import (
 
 // Limits of the C contract (include/gojail.h); contract_test.go compares them.
 const (
-	Version  = 17
+	Version  = 18
 	NameMax  = 64
 	PathMax  = 1024
 	TextMax  = 1024

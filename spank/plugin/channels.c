@@ -16,8 +16,8 @@ dev_t channels_find(void)
 {
 	struct statx st;
 
-	/* Slurm mounts channels from 24.11 on (switch/nvidia_imex). */
-	if (!is_release_from(24, 11) || statx(AT_FDCWD, DIRECTORY, AT_SYMLINK_NOFOLLOW, 0, &st) < 0 ||
+	/* Slurm mounts channels from 24.05 on (switch/nvidia_imex). */
+	if (!is_release_from(24, 5) || statx(AT_FDCWD, DIRECTORY, AT_SYMLINK_NOFOLLOW, 0, &st) < 0 ||
 	    !(st.stx_attributes & STATX_ATTR_MOUNT_ROOT)) /* Linux 5.8 */
 		return 0;
 	return makedev(st.stx_dev_major, st.stx_dev_minor);

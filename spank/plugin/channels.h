@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* channels.h: the IMEX channel that Slurm gives a job (switch/nvidia_imex, 24.11): CUDA needs it for NVLink of many
+/* channels.h: the IMEX channel that Slurm gives a job (switch/nvidia_imex, 24.05): CUDA needs it for NVLink of many
  * nodes. */
 #ifndef GOJAIL_CHANNELS_H
 #define GOJAIL_CHANNELS_H

@@ -96,7 +96,7 @@ static void comment_job(uint32_t job, char *line)
 	const slurm_job_info_t *about;
 	job_desc_msg_t *change;
 
-	if (!slurm_release || load_job(&found, job) != SLURM_SUCCESS)
+	if (!release_fits() || load_job(&found, job) != SLURM_SUCCESS)
 		return;
 	change = calloc(1, slurm_release->submission.size);
 	about = find_job(found, job);

@@ -5,6 +5,7 @@
 #include <slurm/slurm_version.h>
 #include <slurm/spank.h>
 #include <stddef.h>
+#include <string.h>
 
 /*
  * The releases: API_CURRENT of Slurm's META; job_desc_msg_t: size, job, environment, env_size; slurm_job_info_t: size,
@@ -84,11 +85,30 @@ bool is_release_from(uint8_t major, uint8_t minor)
 	return slurm_release && slurm_release->number >= (uint32_t)SLURM_VERSION_NUM(major, minor, 0);
 }
 
-/* Finds the release before Slurm looks at the version: each release has an API_CURRENT of its own. */
+bool release_fits(void)
+{
+	unsigned char job[4096];
+	size_t size = sizeof(job);
+
+	memset(job, 0xa5, sizeof(job));
+	slurm_init_job_desc_msg((job_desc_msg_t *)(void *)job); /* clears all of it first */
+	while (size > 0 && job[size - 1] == 0xa5)
+		size--;
+	return slurm_release && size == slurm_release->submission.size;
+}
+
+#pragma weak slurm_api_version
+
+/*
+ * Finds the release before Slurm looks at the version: each release has an API_CURRENT of its own. A process without
+ * Slurm has none.
+ */
 __attribute__((constructor)) static void find_release(void)
 {
-	long api = slurm_api_version() >> 16;
+	long api = slurm_api_version ? slurm_api_version() >> 16 : 0;
 
+	if (api == 0)
+		return;
 	for (size_t i = 0; i < sizeof(releases) / sizeof(*releases); i++)
 		if (releases[i].api == api)
 			slurm_release = &releases[i];

@@ -33,6 +33,12 @@ extern const struct release *slurm_release;
 /* Accesses a member of a structure of Slurm, from its place. */
 #define MEMBER(type, structure, place) (*(type *)((char *)(structure) + (place)))
 
+/*
+ * Reports whether job_desc_msg_t of this process's libslurm has the size that the table says: that of a Slurm with
+ * another one, which somebody patched, is not to be written.
+ */
+bool release_fits(void);
+
 /* Reports whether Slurm's release is this one or a newer one. */
 bool is_release_from(uint8_t major, uint8_t minor);
 

@@ -13,6 +13,7 @@
 
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
+#include <slurm/spank.h>
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -23,6 +24,17 @@ const char plugin_name[] = "gojail: no login scripts of users outside their jail
 // Of the type "spank" Slurm compares major and minor of plugin_version, of another one the third number, too, which
 // nothing in slurmctld tells (_verify_syms in plugin.c). For nothing else does it read the type.
 const char plugin_type[] = "spank";
+
+// init refuses to start slurmctld with a Slurm whose structures are others than those of its release.
+EXPORT int init(void)
+{
+	if (release_fits())
+		return SLURM_SUCCESS;
+	slurm_error("job_submit/gojail: this Slurm was built with another job_desc_msg_t than its release has: build "
+		    "gojail "
+		    "with its headers");
+	return SLURM_ERROR;
+}
 
 // job_submit clears the request in every entry of that name: slurmd looks for any that says "1".
 EXPORT int job_submit(job_desc_msg_t *job, uint32_t uid, char **message)

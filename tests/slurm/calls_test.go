@@ -109,7 +109,11 @@ type callsByStep map[string][]map[string]callCounts
 // countLater counts steps of a job that has a sandbox, with and without the jail.
 func (n *callsOfNode) countLater(slurmd int, job, step string, rounds callsByStep) {
 	n.t.Helper()
-	require.Zero(n.t, n.c.Run(harness.Alice, "srun", "--overlap", "--jobid="+job, "--jail=debian", "/bin/true").Code)
+	require.True(n.t, harness.Poll(harness.Timeout, func() bool {
+		return n.c.Run(harness.Alice, "squeue", "-h", "-j", job, "-o", "%T").Stdout == "RUNNING\n"
+	}), "the job does not start")
+	r := n.c.Run(harness.Alice, "srun", "--overlap", "--jobid="+job, "--jail=debian", "/bin/true")
+	require.Zero(n.t, r.Code, r)
 	stop := traceCalls(n.t, n.c, slurmd)
 	for range callRounds {
 		rounds["none"] = append(rounds["none"], n.run("--overlap", "--jobid="+job, "--jail=none"))

@@ -147,6 +147,9 @@ func TestRemediesOfTheNode(t *testing.T) {
 
 // TestRemediesOfSlurmd is about gres.conf and cgroup.conf, for which slurmd does not start, or slurmctld gives the node no job.
 func TestRemediesOfSlurmd(t *testing.T) {
+	if harness.Version() != "22.05" {
+		t.Skip("needs Slurm 22.05: a later one tries to end a job on a stopped slurmd again after a minute only, and starts slurmctld anew by scontrol reconfigure")
+	}
 	const stop = "; pid=$(cat /run/slurm/slurmd-n1.pid); kill $pid; while [ -e /proc/$pid ]; do sleep 0.1; done"
 	const start = stop + "; HWLOC_PLUGINS_PATH=/nonexistent slurmd -N n1"
 	const restore = "cp -a /var/tmp/etc/slurm/gres.conf GRES"
