@@ -146,6 +146,6 @@ func readInventory(h *check.Host, s *check.Settings) (*inventory.Inventory, erro
 	return inv, err
 }
 
-// namesTime is the time for the kernel to list interfaces. While a driver holds its lock, as that of a card whose VFs are
-// being made does, that is no fault of the cards.
+// namesTime is the time for the kernel to list interfaces. A driver may hold its lock, as that of a card whose VFs are
+// being made does: that is no fault of the cards.
 const namesTime = time.Second

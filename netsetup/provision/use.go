@@ -113,11 +113,11 @@ func (u *uses) explainStack(l link.Link, _ *link.Usage) string {
 func (u *uses) explainManager(l link.Link, _ *link.Usage) string {
 	for _, m := range []struct{ file, mark, text string }{
 		{"NetworkManager/devices", "managed=true",
-			"NetworkManager has %s; list its MAC address in unmanaged-devices of NetworkManager.conf(5), and run: " +
-				"nmcli device set %[1]s managed no"},
+			"NetworkManager has %s; list its MAC address in unmanaged-devices of NetworkManager.conf(5), and " +
+				"run: nmcli device set %[1]s managed no"},
 		{"systemd/netif/links", "ADMIN_STATE=config",
-			"systemd-networkd has %s; write Unmanaged=yes into a .network file with its PermanentMACAddress=, and run: " +
-				"networkctl reload"},
+			"systemd-networkd has %s; write Unmanaged=yes into a .network file with its PermanentMACAddress=, " +
+				"and run: networkctl reload"},
 	} {
 		state, err := os.ReadFile(filepath.Join(u.roots.Run, m.file, strconv.Itoa(l.Index)))
 		if err == nil && strings.Contains(string(state), m.mark) {
@@ -169,8 +169,8 @@ func (u *uses) explainConnection(l link.Link, usage *link.Usage) string {
 	return ""
 }
 
-// listSockets returns the TCP sockets of the node's namespace that a program of the node has. One of a user's, whose job
-// has no network of its own, must not keep the card from others' jobs.
+// listSockets returns the TCP sockets of the node's namespace that a program of the node has. One of a user, whose job
+// has no network of its own, must not keep the card from jobs of others.
 func (u *uses) listSockets() (all []socket, err error) {
 	err = netns.RunInside(u.ns.FD(), func() error {
 		for _, name := range []string{"tcp", "tcp6"} {

@@ -81,13 +81,16 @@ func (s *site) runJobs(t *testing.T) (job string) {
 	return job
 }
 
-// failSteps lets steps fail on n1, for reasons of the user's and of the sandbox.
+// failSteps lets steps fail on n1, for reasons of the user's and of the sandbox: the source of a mount of jail other is missing.
 func (s *site) failSteps(t *testing.T, count int) {
 	t.Helper()
+	config := readFile(t, s.Path(harness.ConfigPath))
+	require.NoError(t, s.WriteConfig(config+"[[jail.other.mounts]]\ndestination = \"/mnt\"\nsource = \"/nope\"\noptions = [\"bind\"]\n"))
 	for range count {
 		assert.NotZero(t, s.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail=nosuch", "true").Code)
-		assert.NotZero(t, s.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail=debian", "--jail-mount=/etc:/mnt", "true").Code)
+		assert.NotZero(t, s.Run(harness.Alice, "srun", "-Q", "-wn1", "--jail=other", "true").Code)
 	}
+	require.NoError(t, s.WriteConfig(config))
 }
 
 // damageRecord puts a damaged record of a sandbox on n2, as a job that ended in a power failure might.
