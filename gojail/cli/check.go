@@ -32,9 +32,9 @@ func newCheckCommand(n *localNode) *cobra.Command {
 		Short: "Find what would make a job fail on this node before a job runs into it",
 		Long: `Checks the configuration and this node: who can write the configuration, the
 kernel, the installed files, the state and scratch directories, what slurm.conf
-and plugstack.conf say, whether slurmd starts with its files (slurmd -G), and for
-each jail its mount targets, mounts and storage: type and options, root squashed
-or not, id maps, attributes, latency.
+and plugstack.conf say, whether slurmd starts with its files (slurmd -G), and
+for each jail its mount targets, mounts and storage: type and options, root
+squashed or not, id maps, attributes, latency.
 With a network.toml: the file itself, the cards, drivers and VFs that it asks
 for, the source of addresses, and quarantined VFs. Nothing is changed.
 

@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 const struct sandbox_kind sandbox_kinds[SANDBOX_KINDS] = {{GOJAIL_REQUEST_PID, "pid", GOJAIL_PID_FD},
@@ -103,7 +105,8 @@ static int *fd_of_kind(struct sandbox *sandbox, int kind)
 int sandbox_take_from_holder(struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec,
 			     const struct record *holder)
 {
-	const bool by_pidfd = !jail->scope;
+	/* By a pidfd the kernel wants CAP_SYS_PTRACE, which a container may withhold. */
+	const bool by_pidfd = !jail->scope && prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE, 0, 0, 0) == 1;
 
 	sandbox->mnt = by_pidfd ? sandbox->holder : record_get_fd(holder, sandbox->holder, GOJAIL_MNT_FD);
 	sandbox->stage = record_get_fd(holder, sandbox->holder, GOJAIL_STAGE_FD);

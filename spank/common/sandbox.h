@@ -84,7 +84,7 @@ int sandbox_find(struct sandbox *sandbox, const struct node *node, const struct 
 /*
  * Opens what the holder of the sandbox holds. Returns 0 or -1. The holder's own namespaces are entered by its pidfd, a
  * call for all of them and no descriptor of each; but for a step with a Landlock domain, to whose tasks the kernel
- * refuses setns(2) by that.
+ * refuses setns(2) by that, and for slurmd in a container without CAP_SYS_PTRACE.
  */
 int sandbox_take_from_holder(struct sandbox *sandbox, const struct jail *jail, const struct sandbox_spec *spec,
 			     const struct record *holder);

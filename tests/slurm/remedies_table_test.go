@@ -150,7 +150,7 @@ func TestRemediesOfSlurmd(t *testing.T) {
 	if harness.Version() != "22.05" {
 		t.Skip("needs Slurm 22.05: a later one tries to end a job on a stopped slurmd again after a minute only, and starts slurmctld anew by scontrol reconfigure")
 	}
-	const stop = "; pid=$(cat /run/slurm/slurmd-n1.pid); kill $pid; while [ -e /proc/$pid ]; do sleep 0.1; done"
+	const stop = "; pid=$(cat /run/slurm/slurmd-n1.pid); kill -KILL $pid; while [ -e /proc/$pid ]; do sleep 0.1; done"
 	const start = stop + "; HWLOC_PLUGINS_PATH=/nonexistent slurmd -N n1"
 	const restore = "cp -a /var/tmp/etc/slurm/gres.conf GRES"
 	options := jailed
@@ -175,6 +175,7 @@ func TestRemediesOfSlurmd(t *testing.T) {
 	}
 	for i := range mistakes {
 		if strings.Contains(mistakes[i].command, stop) {
+			mistakes[i].stopped = strings.HasSuffix(mistakes[i].command, stop)
 			mistakes[i].undo = "[ -e /proc/$(cat /run/slurm/slurmd-n1.pid) ] || HWLOC_PLUGINS_PATH=/nonexistent slurmd -N n1"
 		}
 	}
