@@ -202,6 +202,10 @@ func TestRefusedFileIsToldOnce(t *testing.T) {
 			}
 		})
 	}
+	out := h.runCalls(t, "open,init,options,init_post_opt,place,task_exit,exit", "HOST_STEP=4294967291", "HOST_SCRIPT="+h.dir+"/spool/job00007/slurm_script",
+		"HOST_OPEN="+file, "HOST_JOB_SIZE=888")
+	assert.NotContains(t, out, "load job", "nothing is written into a structure of another size, of a Slurm that somebody patched")
+	assert.Contains(t, out, "gojail: Slurm looked for --output")
 	h.runCalls(t, "init,job_epilog", "HOST_CONTEXT=script")
 }
 

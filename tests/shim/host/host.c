@@ -204,6 +204,9 @@ EXPORT int slurm_load_job(void **found, unsigned job, unsigned short flags)
 	return -1;
 }
 
+/* Clears as many bytes as the structure of this Slurm has, as Slurm does first. */
+EXPORT void slurm_init_job_desc_msg(void *job) { memset(job, 0, strtoul(fact("HOST_JOB_SIZE", "880"), NULL, 10)); }
+
 EXPORT long slurm_api_version(void) { return strtol(fact("HOST_API", "38"), NULL, 10) << 16; }
 
 EXPORT void slurm_error(const char *format, ...)
