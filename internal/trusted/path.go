@@ -81,7 +81,7 @@ func listVisited(path string, owner uint32) ([]string, error) {
 // checkLink fails if a symbolic link belongs neither to root nor to the owner.
 func checkLink(path string, st *unix.Stat_t, owner uint32) error {
 	if st.Uid != 0 && st.Uid != owner {
-		if isPerson(st.Uid) {
+		if IsPerson(st.Uid) {
 			return fmt.Errorf("%s: is a symbolic link of uid %d, a user, and not of root; write a path that leads "+
 				"through no user's link or directory", path, st.Uid)
 		}
@@ -91,9 +91,9 @@ func checkLink(path string, st *unix.Stat_t, owner uint32) error {
 	return nil
 }
 
-// isPerson reports whether a uid is a person's (login.defs(5)), whose files root must not take over. 65534 is not: it
+// IsPerson reports whether a uid is a person's (login.defs(5)), whose files root must not take over. 65534 is not: it
 // is nobody, to whom storage may map root.
-func isPerson(uid uint32) bool { return uid >= 1000 && uid != 65534 }
+func IsPerson(uid uint32) bool { return uid >= 1000 && uid != 65534 }
 
 // Check fails if a file is not of the given type (unix.S_IFREG or S_IFDIR), does not belong to root, or
 // is writable by others. It uses only st.
@@ -102,7 +102,7 @@ func Check(path string, st *unix.Stat_t, kind uint32) error {
 		want := map[uint32]string{unix.S_IFREG: "regular file", unix.S_IFDIR: "directory"}[kind]
 		return fmt.Errorf("%s: not a %s", path, want)
 	}
-	if isPerson(st.Uid) {
+	if IsPerson(st.Uid) {
 		remedy :=
 			fmt.Sprintf("the user may have it open; replace it by a copy: cp %[1]s %[1]s.new && mv -f %[1]s.new %[1]s",
 				path)

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/gojail/gojail/internal/procfs"
+	"github.com/gojail/gojail/internal/trusted"
 	"github.com/gojail/gojail/netsetup/config"
 	"github.com/gojail/gojail/netsetup/inventory"
 	"github.com/gojail/gojail/netsetup/link"
@@ -194,10 +195,10 @@ func (u *uses) listSockets() (all []socket, err error) {
 	return all, err
 }
 
-// isOfPerson reports whether a uid is not of root or a system account (UID_MIN of login.defs(5)).
-func isOfPerson(uid string) bool {
-	number, err := strconv.ParseUint(uid, 10, 32)
-	return err == nil && number >= 1000 && number != 65534
+// isOfPerson reports whether a uid of /proc/net/tcp is a person's.
+func isOfPerson(text string) bool {
+	uid, err := strconv.ParseUint(text, 10, 32)
+	return err == nil && trusted.IsPerson(uint32(uid))
 }
 
 // States of a socket that no program has any more (net/tcp_states.h).
