@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/node"
-	"github.com/gojail/gojail/internal/hostlist"
 	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/slurmconf"
 )
@@ -29,7 +28,8 @@ const (
 // devices than slurm.conf says: a slurmd that runs shows neither before its next start. It asks slurmd (-G), with the
 // rights of a user who owns nothing; what -G does not look at is in cgroup.conf.
 func (c *checker) checkStart(conf node.SlurmConf, running bool) {
-	here := c.findNodeLine(conf)
+	lines, _ := slurmconf.Read(filepath.Join(conf.Dir, "slurm.conf"))
+	here := slurmconf.FindNode(lines, c.node.Name)
 	program := findSlurmdProgram(c)
 	if c.watch || os.Geteuid() != 0 || here == nil || program == "" {
 		return // a submit host, or a node that slurm.conf does not name
@@ -56,30 +56,6 @@ func (c *checker) checkStart(conf node.SlurmConf, running bool) {
 			return
 		}
 	}
-}
-
-// findNodeLine returns the values of the line of slurm.conf that describes this node, with keys in lower case; nil if
-// none does.
-func (c *checker) findNodeLine(conf node.SlurmConf) map[string]string {
-	lines, _ := slurmconf.Read(filepath.Join(conf.Dir, "slurm.conf"))
-	defaults := map[string]string{}
-	for _, line := range lines {
-		values := map[string]string{}
-		for _, word := range strings.Fields(line) {
-			key, value, _ := strings.Cut(word, "=")
-			values[strings.ToLower(key)] = value
-		}
-		if strings.EqualFold(values["nodename"], "default") {
-			maps.Copy(defaults, values)
-			continue
-		}
-		if nodes, err := hostlist.Parse(values["nodename"]); err == nil && nodes.Contains(c.node.Name) {
-			all := maps.Clone(defaults)
-			maps.Copy(all, values)
-			return all
-		}
-	}
-	return nil
 }
 
 // findSlurmdProgram returns the path of slurmd beside Slurm's commands, or "".

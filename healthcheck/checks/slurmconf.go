@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/gojail/gojail/healthcheck/check"
-	"github.com/gojail/gojail/internal/hostlist"
 	"github.com/gojail/gojail/internal/slurmconf"
 )
 
@@ -62,25 +61,7 @@ func readControllerHosts(h *check.Host) (all []string) {
 // readGresGPUs returns the number of GPUs that slurm.conf gives the node: Gres=gpu:h100:8 in
 // the line of its NodeName, or of NodeName=DEFAULT before it. 0: none, or MIG slices.
 func readGresGPUs(h *check.Host) int {
-	fallback, gres := "", ""
-	for _, row := range readSlurmConf(h) {
-		has := map[string]string{}
-		for _, word := range strings.Fields(row) {
-			key, value, _ := strings.Cut(word, "=")
-			has[strings.ToLower(key)] = value
-		}
-		names := has["nodename"]
-		own, given := has["gres"]
-		if strings.EqualFold(names, "DEFAULT") && given {
-			fallback = own
-		}
-		if nodes, err := hostlist.Parse(names); err == nil && nodes.Contains(h.Node) {
-			if gres = fallback; given {
-				gres = own
-			}
-		}
-	}
-	return countGPUs(gres)
+	return countGPUs(slurmconf.FindNode(readSlurmConf(h), h.Node)["gres"])
 }
 
 // countGPUs parses "gpu:h100:8(S:0-1),nic:4". A type such as "1g.10gb" is a MIG slice.

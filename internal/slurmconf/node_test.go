@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurmconf
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestFindNode(t *testing.T) {
+	lines := []string{"ClusterName=c", "NodeName=n0 CPUs=1", "NodeName=DEFAULT Gres=gpu:4 CPUs=2", "nodename=n[1-2] cpus=8 State=UNKNOWN",
+		"NodeName=default Gres=gpu:2", "NodeName=n3"}
+	for node, want := range map[string]map[string]string{
+		"n0": {"nodename": "n0", "cpus": "1"},
+		"n2": {"nodename": "n[1-2]", "gres": "gpu:4", "cpus": "8", "state": "UNKNOWN"},
+		"n3": {"nodename": "n3", "gres": "gpu:2", "cpus": "2"},
+		"n4": nil,
+	} {
+		assert.Equal(t, want, FindNode(lines, node), node)
+	}
+}
