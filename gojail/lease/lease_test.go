@@ -214,9 +214,19 @@ func TestLeaseFailsNoJob(t *testing.T) {
 	n.config.Store = filepath.Join(s.dir, "gone")
 	_, err = Around(n.state, n.config, n.jail, func() (int, error) { return 7, nil })
 	require.NoError(t, err)
+}
+
+// TestRefreshAfterItsTime: nothing is written to the state directory on behalf of a caller whose time is over.
+func TestRefreshAfterItsTime(t *testing.T) {
+	s := newSite(t)
+	n := s.node(t, "a")
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	require.Error(t, Refresh(ended, n.state, n.config, false))
+	for range 50 {
+		require.ErrorContains(t, Refresh(ended, n.state, n.config, false), "does not answer in time")
+	}
+	time.Sleep(10 * time.Millisecond) // for goroutines that there should not be
+	assert.NoFileExists(t, filepath.Join(n.state.Path(), lockFile))
 }
 
 func TestLeaseIsWrittenWhenSomethingChanged(t *testing.T) {

@@ -49,7 +49,10 @@ func refreshUntil(ctx context.Context, s *state.State, c *config.Config, must bo
 	if c.Store == "" {
 		return nil
 	}
-	err, inTime := deadline.Call(ctx, func() error { return refresh(ctx, s, c, must, patience) })
+	err, inTime := error(nil), false
+	if ctx.Err() == nil { // a call that nobody awaits would still write to the state directory
+		err, inTime = deadline.Call(ctx, func() error { return refresh(ctx, s, c, must, patience) })
+	}
 	if !inTime || errors.Is(err, filelock.ErrBusy) { // the process that holds the lock waits for the store
 		return fmt.Errorf("cannot write the lease of this node: the store %s does not answer in time", c.Store)
 	}
