@@ -204,11 +204,14 @@ shuffle: all ## what starts no cluster, twice, each time in another order; SHUFF
 	@set -o pipefail; for seed in $(or $(SHUFFLE),$$(date +%N | sed 's/^0*//') $$(date +%s)); do echo "make shuffle SHUFFLE=$$seed"; \
 		tests/disk $(GO) test -shuffle=$$seed -json -count=1 -timeout 40m $(CLUSTERLESS) | $(BUILD)/summary || exit; done
 
+# So many parts of the tests run at the same time (tests/all). More than two share tests/slurm among them.
+PARTS ?= 3
+
 # The build comes after deps (Slurm's headers) and the tests after both.
-test: lint ## lint, and everything but the long suites, on a private Slurm; LOAD=4: beside so many busy loops
+test: lint ## lint, and everything but the long suites, on a private Slurm; LOAD=4: beside so many busy loops; PARTS=1: one test at a time
 	@$(MAKE) --no-print-directory all rootfs
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(if $(LOAD),tests/load $(LOAD)) tests/disk $(BUILD)/summary -again "$(GO) test -json -count=1 -timeout 50m" tests/all
+	@$(if $(LOAD),tests/load $(LOAD)) tests/disk $(BUILD)/summary -again "$(GO) test -json -count=1 -timeout 50m" -parts $(PARTS) tests/all
 
 rota: ## of the long suites, what continuous integration runs for this commit (tests/README.md); SLOT=name: what that slot has
 	@plan=$$($(GO) run ./tests/rota $(or $(SLOT),turn)) || exit; \

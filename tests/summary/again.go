@@ -40,14 +40,19 @@ type command struct {
 // exit status of the first run, or -1, with the last line that was no event.
 func (r *run) runTwice(c command) (code int, last string) {
 	code, last = r.execute(c.argv, c.env)
+	r.runFailed(c)
+	return code, last
+}
+
+// runFailed runs once more the few tests of a package that failed.
+func (r *run) runFailed(c command) {
 	if len(c.again) == 0 {
-		return code, last
+		return
 	}
 	for pkg, tests := range r.findFewFailed() {
 		fmt.Printf("once more: %s of %s\n", strings.Join(tests, " "), pkg)
 		r.execute(slices.Concat(c.again, []string{"-run", "^(" + strings.Join(tests, "|") + ")$", pkg}), c.env)
 	}
-	return code, last
 }
 
 // execute runs a command and reads the events that it prints. A command that fails without a failed test is broken itself.

@@ -5,6 +5,7 @@
 //
 //	summary                                        reads standard input
 //	summary [-again COMMAND] COMMAND [ARGUMENT]... runs the command
+//	summary -parts 3 COMMAND [ARGUMENT]...         runs the command with 1/3, with 2/3 and with 3/3 as its last argument, at the same time
 //
 // With -each it prints a line when a test begins and when it ends, for suites that take long. With -columns it runs the command once for each
 // release of Slurm and adds a table. With -again it runs once
@@ -51,6 +52,9 @@ type run struct {
 // guestRestarted begins the line of a package's output that says that its guest ended by itself (tests/vm/ctl).
 const guestRestarted = "guest started once more: "
 
+// notEnded follows the name of a package without a result.
+const notEnded = ": it did not come to its end"
+
 // shuffleSeed begins the line of a package's output with the seed of the order of its tests (go help testflag, -shuffle).
 const shuffleSeed = "-test.shuffle "
 
@@ -67,6 +71,7 @@ func main() {
 	columns := flag.String("columns", "", "run the command for each of these words, and print a table of tests and columns")
 	each := flag.Bool("each", false, "print a line for each test that begins, and its result as it comes")
 	again := flag.String("again", "", "run what fails of the command once more: this one with -run PATTERN PACKAGE")
+	parts := flag.Int("parts", 0, "run so many parts of the command at the same time, each with its number, 2/3 for instance, as the last argument")
 	flag.Parse()
 	cmd := command{argv: flag.Args(), again: strings.Fields(*again), each: *each}
 	if *columns != "" {
@@ -76,9 +81,12 @@ func main() {
 	if *each {
 		r.each = os.Stdout
 	}
-	if len(cmd.argv) > 0 {
+	switch {
+	case *parts > 0:
+		r.runParts(cmd, *parts)
+	case len(cmd.argv) > 0:
 		r.runTwice(cmd)
-	} else {
+	default:
 		r.readEvents(os.Stdin)
 	}
 	os.Exit(r.close(os.Stdout))
@@ -212,7 +220,7 @@ func (r *run) close(out io.Writer) int {
 		fmt.Fprintf(out, "skipped %s: %s\n", test, r.reasons[test])
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.running)) {
-		r.broken = append(r.broken, name+": it did not come to its end")
+		r.broken = append(r.broken, name+notEnded)
 	}
 	printSlowest(out, r.seconds)
 	for _, order := range r.orders {
