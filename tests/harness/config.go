@@ -82,6 +82,7 @@ func (c *Cluster) writeSlurmConf() error {
 	if c.options.NoConf {
 		conf = setLine(conf, "SlurmctldParameters", "enable_configless")
 	}
+	conf = setLine(conf, "SchedulerParameters", "batch_sched_delay=0") // instead of three seconds for each batch job
 	for key, value := range c.options.SlurmConf {
 		conf = setLine(conf, key, value)
 	}

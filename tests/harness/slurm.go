@@ -41,7 +41,22 @@ func (c *Cluster) startHead() error {
 	if err := c.startAccounting(); err != nil {
 		return err
 	}
-	return c.startDaemon(Command{Args: []string{"/usr/sbin/slurmctld", "-c", "-f", filepath.Join(c.confDir(), "slurm.conf")}})
+	if err := c.startDaemon(Command{Args: []string{"/usr/sbin/slurmctld", "-c", "-f", filepath.Join(c.confDir(), "slurm.conf")}}); err != nil {
+		return err
+	}
+	if !Poll(Timeout, c.listens) {
+		return fmt.Errorf("cluster: slurmctld does not listen after %v:\n%s", Timeout, c.logTails())
+	}
+	return nil
+}
+
+// controllerPort is where slurmctld listens (SlurmctldPort).
+const controllerPort = 6817
+
+// listens reports whether slurmctld accepts connections. A daemon or a command that comes before tries again only after a second or more.
+func (c *Cluster) listens() bool {
+	sockets, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", c.Pid)) // proc_pid_net(5): local address, peer, and the state, 0A for one that listens
+	return strings.Contains(string(sockets), fmt.Sprintf(":%04X 00000000:0000 0A ", controllerPort))
 }
 
 // checkSeveralSlurmd fails if this Slurm was built without --enable-multiple-slurmd: it then takes the credentials that two slurmd
@@ -90,7 +105,7 @@ func (c *Cluster) startDaemon(command Command) error {
 func (c *Cluster) StartSlurmd(node string, by ...string) error {
 	command := append(slices.Clone(by), "/usr/sbin/slurmd", "-N", node)
 	if c.options.NoConf {
-		command = append(command, "--conf-server", Address+":6817")
+		command = append(command, "--conf-server", fmt.Sprintf("%s:%d", Address, controllerPort))
 	}
 	if MayLock() {
 		command = append([]string{"/usr/bin/prlimit", "--memlock=unlimited"}, command...)

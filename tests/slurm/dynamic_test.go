@@ -79,7 +79,7 @@ func startDynamicHead(t *testing.T) (c *harness.Cluster, is2205 bool) {
 			"/srv/slurmctld/gres.conf": "Name=gpu Type=nvidia_h100_80gb_hbm3 File=/dev/nvidia[0-1]\n",
 		},
 		SlurmConf: map[string]string{"NodeName": "DEFAULT State=UNKNOWN", "PartitionName": "main Nodes=ALL Default=YES State=UP",
-			"MaxNodeCount": "16", "TreeWidth": width, "GresTypes": "gpu", "SchedulerParameters": "bf_interval=1,sched_interval=1",
+			"MaxNodeCount": "16", "TreeWidth": width, "GresTypes": "gpu", "SchedulerParameters": "bf_interval=1,sched_interval=1,batch_sched_delay=0",
 			"SlurmdSpoolDir": "/var/spool/slurmd", "SlurmdPidFile": "/run/slurmd-%n.pid"},
 	})
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 // jobs for its number: the first of a heterogeneous job, and the last task of an array.
 func TestEachBatchJobIsExplained(t *testing.T) {
 	options := jailed
-	options.SlurmConf = map[string]string{"SchedulerParameters": "bf_interval=1"} // only backfill starts heterogeneous jobs
+	options.SlurmConf = map[string]string{"SchedulerParameters": "bf_interval=1,batch_sched_delay=0"} // only backfill starts heterogeneous jobs
 	c := harness.Start(t, options)
 	for _, row := range []struct {
 		name string

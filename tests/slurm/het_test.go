@@ -17,7 +17,7 @@ import (
 // of a plugin's option for all of them.
 func TestHetJob(t *testing.T) {
 	options := jailed
-	options.SlurmConf = map[string]string{"SchedulerParameters": "bf_interval=1"} // only backfill starts such jobs
+	options.SlurmConf = map[string]string{"SchedulerParameters": "bf_interval=1,batch_sched_delay=0"} // only backfill starts such jobs
 	c := harness.Start(t, options)
 	configure(t, c, strings.Replace(harness.DefaultConfig, "[jail.other]\n", "[jail.other]\njail_root = [\"self\"]\n", 1))
 	const first, second, env = 0, 1, 2
@@ -70,10 +70,10 @@ func TestHetJob(t *testing.T) {
 				case "srun":
 					command.Args = slices.Concat([]string{"srun", "-Q"}, a, where, []string{":"}, b, where)
 				case "sbatch":
-					command.Args = slices.Concat([]string{"sbatch", "-W", "--output=/home/alice/het"}, a, []string{":"}, b)
+					command.Args = slices.Concat([]string{"sbatch", "--parsable", "--output=/home/alice/het"}, a, []string{":"}, b)
 					command.Stdin = "#!/bin/sh\n"
 				default:
-					command.Args = []string{"sbatch", "-W", "--output=/home/alice/het"}
+					command.Args = []string{"sbatch", "--parsable", "--output=/home/alice/het"}
 					command.Stdin = script
 				}
 				if how == "sbatch" || how == "#SBATCH hetjob" {
@@ -82,6 +82,9 @@ func TestHetJob(t *testing.T) {
 				r := c.Do(command)
 				said = r.Stdout
 				if command.Stdin != "" {
+					if r.Code == 0 && c.WaitJob(harness.Job{ID: strings.TrimSpace(r.Stdout)}).State != "COMPLETED" { // sbatch --wait looks after 2, 10 and 42 seconds
+						r.Code = 1
+					}
 					said, _ = c.ReadAnywhere("/home/alice/het")
 					c.Root("sh", "-c", "rm -f /home/alice/het /srv/jails/*/home/alice/het")
 				}
