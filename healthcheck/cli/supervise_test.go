@@ -16,7 +16,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/healthcheck/nvml/fakenvml"
 	"github.com/gojail/gojail/internal/nstest"
@@ -177,31 +176,53 @@ func TestARunWhoseNVMLCrashes(t *testing.T) {
 	}
 }
 
-// stopped starts a run and stops it once it has the lock.
-func stopped(t *testing.T, program, config, dir string, stop func(pid int)) *programRun {
-	r := begin(t, program, config)
-	pid := r.child(t)
-	require.Eventually(t, func() bool {
-		text, _ := os.ReadFile(dir + "/run/nodes/n1/child.0.lock")
-		return strings.HasPrefix(string(text), "gpu-driver")
-	}, time.Minute, time.Millisecond, &r.err)
-	stop(pid)
-	return r
+// buildLibrary returns a library whose first call, in the process of a check, does something to the run, which is its parent, and then hangs.
+// Later calls hang at once. So the run is hit while it waits, however busy the machine is. The file once beside the library has the run's pid.
+func buildLibrary(t *testing.T, action string) string {
+	dir := t.TempDir()
+	library := filepath.Join(dir, "libnvidia-ml.so.1")
+	cc := exec.Command("cc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-x", "c", "-o", library, "-")
+	cc.Stdin = strings.NewReader(fmt.Sprintf(`
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+int nvmlInit_v2(void);
+
+int nvmlInit_v2(void)
+{
+	int once = open("%s/once", O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	if (once >= 0) {
+		dprintf(once, "%%d", getppid());
+		%s
+	}
+	for (;;)
+		pause();
+}
+`, dir, action))
+	out, err := cc.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return library
 }
 
 func TestARunThatDoesNotEndIsNotWaitedFor(t *testing.T) {
-	program := build(t)
-	config, dir := nvml(t, fakenvml.New(t, "- nvmlInit_v2 hang").Path, "total = \"2s\"\nslurm.timeout = \"1s\"\n")
-	r := stopped(t, program, config, dir, func(pid int) { require.NoError(t, unix.Kill(pid, unix.SIGSTOP)) })
-	pid := r.child(t)
+	library := buildLibrary(t, "kill(getppid(), SIGSTOP);")
+	config, _ := nvml(t, library, "total = \"2s\"\nslurm.timeout = \"1s\"\n")
+	r := begin(t, build(t), config)
 	assert.Equal(t, 3, r.wait())
 	assert.Contains(t, r.err.String(), "gojail-healthcheck: the run did not finish in time; to find what hangs: ")
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(library), "once"))
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(string(text))
+	require.NoError(t, err)
 	gone(t, pid)
 }
 
 func TestARunThatCrashes(t *testing.T) {
-	config, dir := nvml(t, fakenvml.New(t, "- nvmlInit_v2 hang").Path, "")
-	r := stopped(t, build(t), config, dir, func(pid int) { require.NoError(t, unix.Kill(pid, unix.SIGSEGV)) })
+	config, _ := nvml(t, buildLibrary(t, "kill(getppid(), SIGSEGV);"), "")
+	r := begin(t, build(t), config)
 	assert.Equal(t, 3, r.wait())
 	assert.Contains(t, r.err.String(), "gojail-healthcheck: the run crashed; please report it\n")
 }
@@ -213,8 +234,12 @@ func TestARunEndsWithItsSupervisor(t *testing.T) {
 	require.NoError(t, err)
 	text = bytes.Replace(text, []byte(`timeout = "1s"`), []byte(`timeout = "2m"`), 1) // longer than gone waits
 	require.NoError(t, os.WriteFile(config, text, 0o600))
-	r := stopped(t, build(t), config, dir, func(int) {})
+	r := begin(t, build(t), config)
 	pid := r.child(t)
+	require.Eventually(t, func() bool {
+		label, _ := os.ReadFile(dir + "/run/nodes/n1/child.0.lock")
+		return strings.HasPrefix(string(label), "gpu-driver")
+	}, time.Minute, time.Millisecond, &r.err)
 	require.NoError(t, r.cmd.Process.Kill())
 	r.wait()
 	gone(t, pid)
@@ -248,11 +273,10 @@ func TestARunThatCannotBeKilled(t *testing.T) {
 		assert.Eventually(t, func() bool { return os.Remove(group) == nil }, time.Minute, 10*time.Millisecond)
 	})
 	program := build(t)
-	config, dir := nvml(t, fakenvml.New(t, "- nvmlInit_v2 hang").Path, "total = \"2s\"\nslurm.timeout = \"1s\"\n")
-	r := stopped(t, program, config, dir, func(pid int) {
-		require.NoError(t, os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0))
-		require.NoError(t, state("FROZEN"))
-	})
+	freeze := fmt.Sprintf(`dprintf(open("%s/cgroup.procs", O_WRONLY), "%%d", getppid());
+		dprintf(open("%[1]s/freezer.state", O_WRONLY), "FROZEN");`, group)
+	config, dir := nvml(t, buildLibrary(t, freeze), "total = \"2s\"\nslurm.timeout = \"1s\"\n")
+	r := begin(t, program, config)
 	assert.Equal(t, 3, r.wait(), "also its output is closed")
 
 	// The stuck run does not block the next run, which reports the check that hangs.

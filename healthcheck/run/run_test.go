@@ -38,6 +38,19 @@ func checks() []check.Check {
 		}
 		select {}
 	}
+	frozen := func(_ context.Context, h *check.Host) check.Finding { // in the cgroup of version 1 that the file group names
+		group, err := os.ReadFile(filepath.Join(h.Roots.Run, "group"))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(string(group), "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(string(group), "freezer.state"), []byte("FROZEN"), 0)
+		}
+		if err != nil {
+			return check.NewFinding(check.Unknown, "%v", err)
+		}
+		select {}
+	}
 	broken := func(context.Context, *check.Host) check.Finding { panic("no\nidea") }
 	gone := func(context.Context, *check.Host) check.Finding { os.Exit(7); panic("") }
 	asks := func(ctx context.Context, h *check.Host) check.Finding {
@@ -64,6 +77,7 @@ func checks() []check.Check {
 		{Name: "executes", Timeout: long, Run: executes},
 		{Name: "fine", Timeout: long, Run: fine},
 		{Name: "forever", Timeout: short, Run: forever, HangVerdict: check.Fail},
+		{Name: "frozen", Timeout: short, Run: frozen, HangVerdict: check.Fail},
 		{Name: "broken", Timeout: long, Run: broken},
 		{Name: "gone", Timeout: long, Run: gone, HangVerdict: check.Fail},
 		{Name: "asks", Timeout: long, Run: asks},

@@ -20,8 +20,11 @@ import (
 func TestWatchLaterSteps(t *testing.T) {
 	s := sharedSite(t)
 	steps := countRounds(12, 200)
-	seconds := max(2, steps/8*int(harness.Slow))
-	script := fmt.Sprintf("srun --overlap -n1 env ATTACK_SECONDS=%d %s run watch & for i in $(seq %d); do srun --overlap -n2 true; done; wait", seconds, attackPath, steps)
+	// The look begins before the first of the steps and ends after the last one, on a busy machine too.
+	const watching = "/home/alice/watching" // in the jail
+	step := "srun --overlap -n1 "
+	script := fmt.Sprintf("%[1]srm -f %[2]s; %[1]senv ATTACK_WATCHING=%[2]s %[3]s run watch & until %[1]stest -e %[2]s; do :; done; "+
+		"for i in $(seq %[4]d); do srun --overlap -n2 true; done; %[1]srm %[2]s; wait", step, watching, attackPath, steps)
 	watch := func(jail string) string {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -33,7 +36,7 @@ func TestWatchLaterSteps(t *testing.T) {
 	t.Run("open", func(t *testing.T) {
 		s.startVictim(t, "node", onNode) // who is to be seen in the control
 		out := watch("open")
-		for try := 0; try < 5 && !strings.Contains(out, "watch "+escaped); try++ { // on a busy machine the look may be over before the first step
+		for try := 0; try < 5 && !strings.Contains(out, "watch "+escaped); try++ { // a step's process may execute between two looks
 			out = watch("open")
 		}
 		assert.Contains(t, out, "watch "+escaped, "control")

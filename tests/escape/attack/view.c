@@ -100,15 +100,18 @@ static bool not_yet(pid_t pid)
 	return strstr(text, "slurmstepd") && strstr(text, mine);
 }
 
-// watch waits for the processes of later steps, which slurmstepd makes: before they
+// watch looks at the processes of later steps, which slurmstepd makes: before they
 // execute what they are to run they are the user's already, and still have its descriptors.
+// It makes the file that ATTACK_WATCHING names when it begins, and ends when somebody removes that.
 static void watch(void)
 {
-	int seconds = atoi(getenv("ATTACK_SECONDS") ? getenv("ATTACK_SECONDS") : "0");
-	time_t end = time(NULL) + seconds;
+	const char *watching = getenv("ATTACK_WATCHING");
 	pid_t last = getpid();
 	int early = 0;
-	alarm(alarm(0) + seconds); // the limit is of what is done besides
+	if (!watching)
+		judge("ATTACK_WATCHING is not set");
+	close(open(watching, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	alarm(600);
 	do {
 		DIR *proc = opendir("/proc");
 		for (struct dirent *entry; proc && (entry = readdir(proc));) {
@@ -121,7 +124,7 @@ static void watch(void)
 		}
 		if (proc)
 			closedir(proc);
-	} while (time(NULL) < end);
+	} while (access(watching, F_OK) == 0);
 	if (early)
 		judge("nothing of the node is open in a process that comes to be");
 	judge("every process was seen too late");
