@@ -16,14 +16,13 @@
 
 static struct {
 	bool registered;
-	pid_t thread;        /* that forks the tasks */
+	pthread_t thread;    /* that forks the tasks; a child of it has the same, and tasks is false there */
 	struct fault *latch; /* for what fails before and after a fork */
 	int domain;          /* of Landlock, which is still to be entered, or -1 */
 	volatile bool tasks; /* what the thread forks is for the PID namespace */
 	int pids, own_pids;  /* the PID namespace of the job, or -1; slurmstepd's own */
-	bool in_pids;        /* from before a fork to after it: the child is in the former */
-	pthread_t forking;   /* the thread that forks then */
-	uid_t user;          /* its effective uid */
+	bool in_pids;        /* from before a fork of the thread to after it: the child is in the former */
+	uid_t user;          /* effective uid of the thread then */
 	int holder;          /* pidfd of process 1 of that namespace */
 	volatile bool epilogs;
 	bool no_epilogs;          /* there was a fault before, which the tasks report */
@@ -51,7 +50,7 @@ static int enter_pids(int namespace)
 
 static void before_fork(void)
 {
-	if ((forks.domain < 0 && !forks.tasks) || forks.thread != (pid_t)syscall(SYS_gettid))
+	if ((forks.domain < 0 && !forks.tasks) || !pthread_equal(forks.thread, pthread_self()))
 		return;
 	forks.user = geteuid(); /* Slurm forks its tasks with the effective uid of the user */
 	if (forks.domain >= 0)
@@ -59,7 +58,6 @@ static void before_fork(void)
 	if (!forks.tasks)
 		return;
 	/* A fork into a namespace whose process 1 is gone fails; the task is to report why. */
-	forks.forking = pthread_self();
 	forks.in_pids = true; /* with a fault, nobody asks */
 	errno = ESRCH;
 	if (pidfd_has_ended(forks.holder) || enter_pids(forks.pids) < 0)
@@ -69,7 +67,7 @@ static void before_fork(void)
 static void after_fork(void)
 {
 	/* Not in a task, which has a copy of in_pids, nor where another thread has forked. */
-	if (!forks.tasks || !forks.in_pids || !pthread_equal(forks.forking, pthread_self()))
+	if (!forks.tasks || !forks.in_pids || !pthread_equal(forks.thread, pthread_self()))
 		return;
 	forks.in_pids = false;
 	if (enter_pids(forks.own_pids) < 0)
@@ -94,7 +92,8 @@ static void become_epilog(void)
  */
 static void in_child(void)
 {
-	bool is_epilog = forks.epilogs && geteuid() == 0 && pthread_equal(forks.epilogs_thread, pthread_self());
+	bool is_epilog = forks.epilogs && pthread_equal(forks.epilogs_thread, pthread_self()) &&
+			 (forks.in_pids ? forks.user : geteuid()) == 0;
 
 	forks.tasks = forks.epilogs = false;
 	if (is_epilog)
@@ -109,10 +108,10 @@ static int register_handlers(struct fault *fault)
 	return 0;
 }
 
-int forks_prepare(const struct sandbox *sandbox, bool domain, struct fault *fault)
+int forks_prepare(const struct sandbox *sandbox, pid_t process, bool domain, struct fault *fault)
 {
 	if (sandbox->pid >= 0) {
-		forks.own_pids = k_pidfd_open(getpid()); /* Linux 5.8; the way by /proc takes twice as long */
+		forks.own_pids = k_pidfd_open(process); /* Linux 5.8; the way by /proc takes twice as long */
 		if (forks.own_pids < 0)
 			return fault_set(fault, "cannot prepare the job's PID namespace: %s", strerror(errno));
 		forks.pids = sandbox->pid;
@@ -123,8 +122,7 @@ int forks_prepare(const struct sandbox *sandbox, bool domain, struct fault *faul
 	return sandbox->pid >= 0 || domain ? register_handlers(fault) : 0;
 }
 
-int forks_begin(pid_t thread, bool epilogs, const struct sandbox *sandbox, const struct confine *confine,
-		struct fault *latch)
+int forks_begin(bool epilogs, const struct sandbox *sandbox, const struct confine *confine, struct fault *latch)
 {
 	forks.tasks = false;
 	if (register_handlers(latch) < 0)
@@ -138,7 +136,7 @@ int forks_begin(pid_t thread, bool epilogs, const struct sandbox *sandbox, const
 		forks.epilogs = true;
 	}
 	if (!latch->text[0]) {
-		forks.thread = thread;
+		forks.thread = pthread_self();
 		forks.tasks = forks.pids >= 0;
 	}
 	return 0;

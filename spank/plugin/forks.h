@@ -36,18 +36,17 @@
 #include <sys/types.h>
 
 /*
- * Prepares the PID namespace of the sandbox, if it has one, and the domain, if one is asked for. The sandbox's
- * descriptors outlive the forks. Returns 0, or -1 with a fault, as where the kernel cannot do it.
+ * Prepares the PID namespace of the sandbox, if it has one, and the domain, if one is asked for; process is the
+ * caller. The sandbox's descriptors outlive the forks. Returns 0, or -1 with a fault, as where the kernel cannot do it.
  */
-int forks_prepare(const struct sandbox *sandbox, bool domain, struct fault *fault);
+int forks_prepare(const struct sandbox *sandbox, pid_t process, bool domain, struct fault *fault);
 
 /*
- * From now on what that thread forks is the job's, as long as there is no fault; and where epilogs is true, what the
- * calling thread forks as root is a task epilog, which ends where there is a fault. All arguments stay the caller's.
- * Returns 0, or -1 with a fault.
+ * From now on what the calling thread forks is the job's, as long as there is no fault; and where epilogs is true, what
+ * it forks as root is a task epilog, which ends where there is a fault. All arguments stay the caller's. Returns 0, or
+ * -1 with a fault.
  */
-int forks_begin(pid_t thread, bool epilogs, const struct sandbox *sandbox, const struct confine *confine,
-		struct fault *latch);
+int forks_begin(bool epilogs, const struct sandbox *sandbox, const struct confine *confine, struct fault *latch);
 
 /* From now on what is forked is slurmstepd's own again, except the domain. */
 void forks_end(void);

@@ -4,6 +4,7 @@
 #include "common/fd.h"
 #include "common/path.h"
 #include "common/syscalls.h"
+#include "release/release.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -75,7 +76,7 @@ int stage_window_open(struct stage_window *window, int stage, struct fault *faul
 
 bool stage_window_is_elsewhere(const struct stage_window *window)
 {
-	return window->process && getpid() != window->process;
+	return is_release_from(24, 5) && window->process && getpid() != window->process;
 }
 
 int stage_window_leave(struct stage_window *window, struct fault *fault)
@@ -84,13 +85,4 @@ int stage_window_leave(struct stage_window *window, struct fault *fault)
 		return 0;
 	window->open = enter_namespace(window->home) < 0;
 	return window->open ? fault_set(fault, "cannot leave the stage of the jail: %s", strerror(errno)) : 0;
-}
-
-int stage_window_close(struct stage_window *window, struct fault *fault)
-{
-	int result = stage_window_leave(window, fault);
-
-	if (!window->open)
-		close_fd(&window->home);
-	return result;
 }

@@ -9,8 +9,8 @@
 #include <sys/types.h>
 
 struct stage_window {
-	int home;      /* the namespace that the thread came from; kept for the next time, -1 before the first */
-	bool open;     /* the thread is in the stage, or could not leave it */
+	int home;  /* the namespace that the thread came from; kept until slurmstepd ends, -1 before the first time */
+	bool open; /* the thread is in the stage, or could not leave it */
 	pid_t process; /* that is in the stage; 0: not yet known */
 };
 
@@ -35,12 +35,9 @@ int stage_window_open(struct stage_window *window, int stage, struct fault *faul
 bool stage_window_is_elsewhere(const struct stage_window *window);
 
 /*
- * Leaves the stage, as root and in the process that is in it. Returns 0, or -1 with a fault: the thread is in the stage
- * then, where root runs nothing of the jail's, and the next call tries again.
+ * Leaves the stage, as root, and in the process that is in it if there are further windows. Returns 0, or -1 with a
+ * fault: the thread is in the stage then, where root runs nothing of the jail's, and the next call tries again.
  */
 int stage_window_leave(struct stage_window *window, struct fault *fault);
-
-/* Leaves the stage for good, as root and in whatever process. Returns 0, or -1 with a fault. */
-int stage_window_close(struct stage_window *window, struct fault *fault);
 
 #endif

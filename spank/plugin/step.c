@@ -167,7 +167,7 @@ static int open_sandbox(struct step *step, spank_t sp, uint32_t id, const struct
 	if (sandbox->is_new)
 		event_entered(&step->node, sp, id, jail->name);
 	step->reason = GOJAIL_REASON_STEP;
-	if (forks_prepare(sandbox, jail->scope, fault) < 0)
+	if (forks_prepare(sandbox, step->window.process, jail->scope, fault) < 0)
 		return -1;
 	if (show_gpus(jail, spec->gpus, sandbox->mnt, sandbox->root, fault) < 0)
 		return -1;
@@ -267,13 +267,13 @@ void step_prepare(struct step *step, spank_t sp)
 	int64_t begin = clock_us();
 	uint32_t id = 0;
 
+	step->window.process = getpid();
 	if (spank_get_item(sp, S_JOB_STEPID, &id) != ESPANK_SUCCESS)
 		fault_set(&step->fault, "cannot get the id of the step from Slurm");
 	else if (!(step->external = id == SLURM_EXTERN_CONT) && prepare_jail(step, sp, id) < 0 && !step->fault.text[0])
 		fault_set(&step->fault, "the jail could not be prepared");
 	if (spank_get_item(sp, S_JOB_NODEID, &step->node_number) != ESPANK_SUCCESS)
 		step->node_number = 0;
-	step->window.process = getpid();
 	step->took_us = clock_us() - begin;
 	if (!step->fault.text[0])
 		step->reason = GOJAIL_REASON_TASK;

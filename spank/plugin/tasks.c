@@ -151,7 +151,7 @@ static int begin_forks(struct step *step, bool tasks_of_root)
 		fault_set(&step->fault, NODE_UNASKED);
 	if (step->sandbox.mnt < 0 && !step->fault.text[0])
 		return 0; /* no jail */
-	return forks_begin(step->window.process, !tasks_of_root, &step->sandbox, &step->confine, &step->fault);
+	return forks_begin(!tasks_of_root, &step->sandbox, &step->confine, &step->fault);
 }
 
 void tasks_prepare(struct step *step, spank_t sp)
@@ -252,7 +252,7 @@ void tasks_end(struct step *step)
 	struct fault late = {0};
 
 	forks_end(); /* the plugin stays loaded */
-	if (stage_window_close(&step->window, &late) < 0)
+	if (stage_window_leave(&step->window, &late) < 0)
 		slurm_error("gojail: %s", late.text);
 	else if (!step->opened && step_is_jailed(step))
 		explain_files(step);
@@ -270,6 +270,7 @@ void tasks_end(struct step *step)
 		share_remove_script(step->spool, step->script);
 	close_fd(&step->spool);
 	close_fd(&step->tmp);
-	note_memory(step); /* where the tasks' ends were told to another process */
+	note_memory(step);   /* where the tasks' ends were told to another process */
+	sandbox->stage = -1; /* closed with window.home when slurmstepd ends, which is next */
 	sandbox_close(sandbox);
 }

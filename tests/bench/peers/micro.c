@@ -9,6 +9,7 @@
  * As root in a mount namespace of its own; leaves a zygote and its state.
  */
 #include "common/clock.h"
+#include "common/fd.h"
 #include "common/confine.h"
 #include "plugin/epilog.h"
 #include "common/syscalls.h"
@@ -19,6 +20,7 @@
 #include "common/zygote_client.h"
 #include "common/inside.h"
 #include "plugin/stage_window.h"
+#include "release/release.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -31,6 +33,7 @@
 
 /* Slurm's log. */
 void slurm_error(const char *format, ...) { (void)format; }
+bool is_release_from(uint8_t major, uint8_t minor) { return major > 0 && minor > 0; }
 
 static struct node node;
 static struct jail jail;
@@ -140,7 +143,8 @@ static double open_stage(int i)
 	begin = now_us();
 	check(stage_window_open(&window, sandbox.stage, &fault), "stage", &fault);
 	begin = now_us() - begin;
-	check(stage_window_close(&window, &fault), "leave the stage", &fault);
+	check(stage_window_leave(&window, &fault), "leave the stage", &fault);
+	close_fd(&window.home);
 	sandbox_close(&sandbox);
 	return begin;
 }
@@ -156,7 +160,8 @@ static double close_stage(int i)
 	check(sandbox_open(&sandbox, &node, &site, &jail, &spec, &fault), "join", &fault);
 	check(stage_window_open(&window, sandbox.stage, &fault), "stage", &fault);
 	begin = now_us();
-	check(stage_window_close(&window, &fault), "leave the stage", &fault);
+	check(stage_window_leave(&window, &fault), "leave the stage", &fault);
+	close_fd(&window.home);
 	begin = now_us() - begin;
 	sandbox_close(&sandbox);
 	return begin;
