@@ -34,8 +34,8 @@ func (c *checker) checkRelease(plugin string, conf node.SlurmConf) {
 			plugin, first, last, release, path)
 	default:
 		c.checkOrder(plugin, conf, release)
-		c.ok("plugstack", "gojail %s, for Slurm %s to %s, this node has %s", readGojailVersion(plugin), first, last,
-			release)
+		c.ok("plugstack", "gojail %s, for Slurm %s to %s, this node has %s (%s)",
+			readGojailVersion(plugin), first, last, release, filepath.Dir(path))
 	}
 }
 

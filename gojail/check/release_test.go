@@ -26,3 +26,17 @@ func TestReadGojailVersion(t *testing.T) {
 	_, err = readPluginVersion("/bin/true")
 	require.ErrorContains(t, err, "/bin/true is not a Slurm plugin")
 }
+
+// TestCheckNamesTheSlurm: of several on the node, the one whose plugins slurm.conf names first.
+func TestCheckNamesTheSlurm(t *testing.T) {
+	n := newGoodNode(t)
+	require.NoError(t, os.Mkdir(n.dir+"/other", 0o755))
+	n.writePlugin(t, "other/auth_slurm.so", "0x160507")
+	conf := n.readFile(t, "slurm/slurm.conf")
+	for plugins, want := range map[string]string{"plugins": "22.05.9 (" + n.dir + "/plugins)", "other": "22.05.7 (" + n.dir + "/other)"} {
+		n.writeFile(t, "slurm/slurm.conf", strings.Replace(conf, "PluginDir=", "PluginDir="+n.dir+"/"+plugins+":", 1), 0o644)
+		var all []string
+		Check(n.Node, func(f Finding) { all = append(all, f.String()) })
+		assert.Contains(t, strings.Join(all, "\n"), "for Slurm 22.05 to 22.05, this node has "+want)
+	}
+}
