@@ -231,6 +231,8 @@ test-slurm: deps ## the suite on RELEASE="22.05 24.11 26.05", and a table of all
 # The kernel of the VM: 6.1, 6.12 or newest, that of Debian 12, 13 and testing.
 KERNEL ?= 6.12
 vm-self test-vm vm vm-storage bench-storage vm-shell: export GOJAIL_KERNEL = $(KERNEL)
+# make vm ARCH=arm64: an emulated guest of that processor.
+vm vm-storage vm-shell: export GOJAIL_ARCH = $(ARCH)
 
 # What is skipped where the kernel has no project quotas for ext4; the guest's has.
 QUOTA_TESTS := TestTeardownForgetsTheLimit|TestTeardownWhateverTheUserDid/ext4_quota_give_it_other_projects

@@ -3,12 +3,15 @@
 package seccomp
 
 import (
+	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -154,6 +157,50 @@ func TestX32(t *testing.T) {
 	for _, name := range []string{"getpid", "socket", "unshare", "mount"} {
 		n := fmt.Sprint(findNumber(t, "amd64", 0, name) | x32Bit)
 		assert.Equal(t, -int64(unix.ENOSYS), makeCall(t, program, call, "64", n, "40", "1"), name)
+	}
+}
+
+// callForARM is a 32-bit program for ARM, an elf(5) header, one segment and seven instructions. It makes a call, whose two arguments
+// and number follow, and exits with the error.
+var callForARM = []uint32{
+	0x464c457f, 0x00010101, 0, 0, 0x00280002, 1, 0x00010054, 52, 0, 0x05000000, 0x00200034, 0x00000001, 0,
+	1, 0, 0x00010000, 0x00010000, 124, 124, 5, 0x00010000,
+	0xe59f0014, 0xe59f1014, 0xe59f7014, 0xef000000, 0xe2600000, 0xe3a07001, 0xef000000,
+}
+
+// TestThirtyTwoBitsOfARM: the filter refuses a 32-bit program the same calls, and a profile without its architecture ends it.
+func TestThirtyTwoBitsOfARM(t *testing.T) {
+	if runtime.GOARCH != "arm64" {
+		t.Skip("needs arm64: 32-bit programs for ARM")
+	}
+	p, err := Default(nil)
+	program := compileProfile(t, p, err)
+	p.Architectures = []specs.Arch{specs.ArchAARCH64}
+	only := compileProfile(t, p, nil)
+	for _, c := range []struct {
+		name             string
+		one, two         uint32
+		without, refused syscall.Errno
+	}{
+		{"unshare", 0x10000000, 0, 0, unix.EPERM},
+		{"socket", 40, 0x11, unix.EINVAL, unix.EAFNOSUPPORT}, // with a flag that the kernel does not know
+	} {
+		path := filepath.Join(t.TempDir(), "call")
+		text, err := binary.Append(nil, binary.LittleEndian, slices.Concat(callForARM, []uint32{c.one, c.two, findNumber(t, "arm64", 1, c.name)}))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, text, 0o755))
+		run := func(filter []byte) syscall.WaitStatus {
+			cmd := exec.Command("/proc/self/exe", path)
+			cmd.Env = []string{"GOJAIL_TEST_FILTER=" + hex.EncodeToString(filter)}
+			cmd.Run()
+			return cmd.ProcessState.Sys().(syscall.WaitStatus)
+		}
+		if err := exec.Command(path).Run(); errors.Is(err, syscall.ENOEXEC) {
+			t.Skip("needs a kernel and a processor with 32-bit programs")
+		}
+		assert.Equal(t, int(c.without), run(nil).ExitStatus(), c.name)
+		assert.Equal(t, int(c.refused), run(program).ExitStatus(), c.name)
+		assert.Equal(t, syscall.SIGSYS, run(only).Signal(), c.name)
 	}
 }
 

@@ -106,9 +106,9 @@ var socketNumbers = map[string][]map[string]uint32{
 func TestOptionsAndCommandsThatLoadModules(t *testing.T) {
 	p, err := Default(nil)
 	require.NoError(t, err)
-	program := compileFor(t, "amd64", p)
-	for i, a := range machines["amd64"] {
-		setsockopt, ioctl := findNumber(t, "amd64", i, "setsockopt"), findNumber(t, "amd64", i, "ioctl")
+	program := compileFor(t, runtime.GOARCH, p)
+	for i, a := range thisMachine() {
+		setsockopt, ioctl := findNumber(t, runtime.GOARCH, i, "setsockopt"), findNumber(t, runtime.GOARCH, i, "ioctl")
 		refused := map[uint64]bool{14: true, 31: true, 32: true, 38: true}
 		for option := range uint64(300) {
 			for _, high := range []uint64{0, 1 << 32} {

@@ -154,7 +154,7 @@ func TestPlantedLibraries(t *testing.T) {
 	require.NoError(t, err, string(out))
 	library, err := os.ReadFile(object)
 	require.NoError(t, err)
-	const lib = "/usr/lib/x86_64-linux-gnu"
+	lib := harness.LibraryDir
 	for _, path := range []string{lib + "/libtrap.so", lib + "/libnss_trap.so.2", lib + "/gconv/TRAP.so", lib + "/security/pam_trap.so",
 		lib + "/slurm-wlm/spank_trap.so", lib + "/slurm/spank_trap.so", lib + "/hwloc/hwloc_trap.so", "/opt/gojail/lib/gojail/libgojail.so"} {
 		s.plantFile(t, path, library)

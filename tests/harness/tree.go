@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -21,6 +22,9 @@ var uids = map[string]int{"root": 0, Alice: 5001, Bob: 5002}
 
 // Prefix is where the machine of a cluster has gojail installed.
 const Prefix = "/opt/gojail"
+
+// LibraryDir is where Debian has the libraries of this processor.
+var LibraryDir = "/usr/lib/" + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH] + "-linux-gnu"
 
 // makeRoot creates the machine's own files and directories.
 func (c *Cluster) makeRoot() error {

@@ -7,7 +7,13 @@
 #   archive_key      the options of a source line: its signing key
 #   archive_uri      the archive
 #   apt_options      mmdebstrap options: an empty apt configuration plus how to connect
+#   architecture     that of the VM and of the roots that it boots: GOJAIL_ARCH, or else this machine's
+#   build            where what is made for it is: build, or build/ARCHITECTURE as make ARCH=... has it
 . /etc/os-release
+own_architecture=$(dpkg --print-architecture)
+architecture=${GOJAIL_ARCH:-$own_architecture}
+build=build
+[ "$architecture" = "$own_architecture" ] || build=build/$architecture
 machine_suite=${VERSION_CODENAME:?this is not a Debian machine: /etc/os-release names no VERSION_CODENAME}
 
 machine_sources=()

@@ -41,7 +41,7 @@ func (s *site) plantTraps(t *testing.T, node string) {
 	require.NoError(t, err, string(out))
 	library, err := os.ReadFile(object)
 	require.NoError(t, err)
-	const lib = "/usr/lib/x86_64-linux-gnu"
+	lib := harness.LibraryDir
 	for path, text := range map[string]string{
 		lib + "/libtrap.so": string(library), lib + "/libnss_trap.so.2": string(library), lib + "/security/pam_trap.so": string(library),
 		lib + "/gconv/TRAP.so": string(library), lib + "/gconv/gconv-modules": "module INTERNAL TRAP// TRAP 1\n",

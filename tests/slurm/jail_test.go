@@ -48,7 +48,7 @@ func TestProgramsAndLibrariesAreTheJails(t *testing.T) {
 	c := sharedCluster(t)
 	var bash, libc syscall.Stat_t
 	require.NoError(t, syscall.Stat(c.Path("/srv/jails/debian/usr/bin/cat"), &bash))
-	require.NoError(t, syscall.Stat(c.Path("/srv/jails/debian/usr/lib/x86_64-linux-gnu/libc.so.6"), &libc))
+	require.NoError(t, syscall.Stat(c.Path("/srv/jails/debian"+harness.LibraryDir+"/libc.so.6"), &libc))
 	r := c.Run(harness.Alice, "srun", "--jail=debian", "cat", "/proc/self/maps")
 	require.Zero(t, r.Code, r)
 	inodes := map[string]string{}
@@ -58,7 +58,7 @@ func TestProgramsAndLibrariesAreTheJails(t *testing.T) {
 		}
 	}
 	assert.Equal(t, inodes["/usr/bin/cat"], formatNumber(bash.Ino), r)
-	assert.Equal(t, inodes["/usr/lib/x86_64-linux-gnu/libc.so.6"], formatNumber(libc.Ino), r)
+	assert.Equal(t, inodes[harness.LibraryDir+"/libc.so.6"], formatNumber(libc.Ino), r)
 }
 
 func TestInterpreterOfAScriptIsTheJails(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 )
 
 // pmixPath leads the program to libpmix, which lies where only Slurm's plugin looks.
-const pmixPath = "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/pmix2/lib"
+var pmixPath = "LD_LIBRARY_PATH=" + harness.LibraryDir + "/pmix2/lib"
 
 // TestPMIx: tasks in a jail meet through Slurm's PMIx server, on both nodes and
 // in one step after another, and in a batch job, too; its directory is in the jail as long as
@@ -28,7 +28,7 @@ func TestPMIx(t *testing.T) {
 		t.Skip("needs Slurm's plugin mpi/pmix, which this Slurm was built without")
 	}
 	program := filepath.Join(t.TempDir(), "pmix")
-	out, err := exec.Command("gcc", "-Wall", "-Werror", "-I/usr/lib/x86_64-linux-gnu/pmix2/include", "-o", program, "testdata/pmix.c", "-ldl").CombinedOutput()
+	out, err := exec.Command("gcc", "-Wall", "-Werror", "-I"+harness.LibraryDir+"/pmix2/include", "-o", program, "testdata/pmix.c", "-ldl").CombinedOutput()
 	require.NoError(t, err, string(out))
 	text, err := os.ReadFile(program)
 	require.NoError(t, err)

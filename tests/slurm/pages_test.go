@@ -48,7 +48,7 @@ var pageBlocks = []pageBlock{
 
 	{page: "docs/storage.md", first: "cd /shared/jails", lines: 2, as: "root", before: "mkdir -p /shared/jails/debian-1 /shared/jails/debian-2; ln -s debian-1 /shared/jails/debian"},
 	{page: "docs/storage.md", first: "OK    jail debian: storage", lines: 2, not: "it is what gojail check prints of an NFS server"},
-	{page: "docs/storage.md", first: "gojail init --tree /build/debian debian", lines: 1, as: "root", before: "mkdir -p /build/debian; cd /srv/jails/debian; cp -L --parents bin/sh lib64/ld-linux-x86-64.so.2 lib/x86_64-linux-gnu/libc.so.6 /build/debian"},
+	{page: "docs/storage.md", first: "gojail init --tree /build/debian debian", lines: 1, as: "root", before: "mkdir -p /build/debian; cd /srv/jails/debian; cp -L --parents bin/sh lib*/ld-linux-*.so.* lib/*-linux-gnu/libc.so.6 /build/debian"},
 	{page: "docs/storage.md", first: "mksquashfs /build/debian", lines: 2, as: "root"},
 	{page: "docs/storage.md", first: "ln -s debian-2.squashfs /srv/jails/debian.new", lines: 2, as: "root", before: "mv /srv/jails/debian /srv/jails/was; ln -s was /srv/jails/debian",
 		want: "jail debian: ", fails: true},

@@ -32,10 +32,10 @@ func TestRemedies(t *testing.T) {
 		{name: "a root that only a group of root's may enter", command: "chmod 750 JAIL", want: "users may not enter it, only root may"},
 		{name: "a shell below a closed directory", command: "chmod 700 JAIL/usr/bin", want: "users may not execute /bin/sh of the jail"},
 		{name: "a closed dynamic linker", command: "chmod 700 JAIL/usr/lib64", want: "users may not execute the dynamic linker of the jail"},
-		{name: "closed libraries", command: "chmod 700 JAIL/usr/lib/x86_64-linux-gnu", want: "only root may: every batch script of a user fails"},
-		{name: "a closed C library", command: "chmod 600 JAIL/usr/lib/x86_64-linux-gnu/libc.so.6", want: "users may not execute the C library of the jail"},
-		{name: "a closed C library beside an open one", command: "install -m 600 JAIL/usr/lib/x86_64-linux-gnu/libc.so.6 JAIL/usr/lib/libc.so.6", works: true, undo: "rm JAIL/usr/lib/libc.so.6"},
-		{name: "a closed C library of other programs", command: "chmod 600 JAIL/usr/lib/x86_64-linux-gnu/libc.so.6; install -m 644 JAIL/usr/lib/x86_64-linux-gnu/libc.so.6 JAIL/usr/lib/libc.so.6; " +
+		{name: "closed libraries", command: "chmod 700 JAIL" + harness.LibraryDir, want: "only root may: every batch script of a user fails"},
+		{name: "a closed C library", command: "chmod 600 JAIL" + harness.LibraryDir + "/libc.so.6", want: "users may not execute the C library of the jail"},
+		{name: "a closed C library beside an open one", command: "install -m 600 JAIL" + harness.LibraryDir + "/libc.so.6 JAIL/usr/lib/libc.so.6", works: true, undo: "rm JAIL/usr/lib/libc.so.6"},
+		{name: "a closed C library of other programs", command: "chmod 600 JAIL" + harness.LibraryDir + "/libc.so.6; install -m 644 JAIL" + harness.LibraryDir + "/libc.so.6 JAIL/usr/lib/libc.so.6; " +
 			"printf '\\001' | dd of=JAIL/usr/lib/libc.so.6 bs=1 seek=4 conv=notrunc status=none", want: "users may not execute the C library of the jail", undo: "rm JAIL/usr/lib/libc.so.6"},
 		{name: "a closed /etc", command: "chmod 700 JAIL/etc", want: "users may not read /etc/passwd of the jail"},
 		{name: "a closed passwd", command: "chmod 600 JAIL/etc/passwd", want: "users may not read /etc/passwd of the jail", works: true},
@@ -107,7 +107,7 @@ func TestRemediesOfSlurm(t *testing.T) {
 		{name: "a TaskProlog that users may not execute", command: nameTaskProlog("700"), want: "/opt/task, cannot be executed by users in /srv/jails/debian: every step fails", undo: rmTask},
 		{name: "a TaskProlog that is not executable", command: nameTaskProlog("644"), want: "/opt/task, is not executable in /srv/jails/debian: every step fails", undo: rmTask},
 		{name: "gojail's plugins without Slurm's", command: "echo PluginDir=LIB >>CONF", want: "FAIL  slurm: PluginDir=/opt/gojail/lib/gojail: none has Slurm's own plugins"},
-		{name: "a directory of plugins that is not there", command: "echo PluginDir=/usr/lib/x86_64-linux-gnu/slurm-wlm:/usr/lib/gojial >>CONF", want: "/usr/lib/gojial does not exist: no daemon and no command of Slurm starts"},
+		{name: "a directory of plugins that is not there", command: "echo PluginDir=" + harness.LibraryDir + "/slurm-wlm:/usr/lib/gojial >>CONF", want: "/usr/lib/gojial does not exist: no daemon and no command of Slurm starts"},
 		{name: "a slurm.conf that users may not read", command: "chmod 600 CONF", want: "users may not read /etc/slurm/slurm.conf"},
 		{name: "a closed /etc/slurm", command: "chmod 700 /etc/slurm", want: "users may not read /etc/slurm/slurm.conf, /etc/slurm/plugstack.conf"},
 		{name: "a key that Slurm does not know", command: "echo Prologg=/x >>CONF", want: "users' srun and sbatch do not start on this host: ", hand: "sed -i /Prologg/d CONF"},

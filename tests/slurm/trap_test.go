@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gojail/gojail/tests/harness"
 )
 
 // trapSource is a library that writes the process which loads it into /data/trace.
@@ -38,7 +40,7 @@ func buildTrap(t *testing.T, jail string) {
 	require.NoError(t, err, string(out))
 	text, err := os.ReadFile(object)
 	require.NoError(t, err)
-	const lib = "usr/lib/x86_64-linux-gnu/"
+	lib := harness.LibraryDir + "/"
 	for _, path := range []string{lib + "libnss_trap.so.2", lib + "security/pam_trap.so", lib + "security/pam_permit.so"} {
 		replaceFile(t, filepath.Join(jail, path), string(text))
 	}

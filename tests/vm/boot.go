@@ -41,7 +41,7 @@ func runQEMU(ctx context.Context, p places, dir string, o Options) error {
 		// The kernel kills QEMU when the thread that started it ends (PR_SET_PDEATHSIG).
 		runtime.LockOSThread()
 		cmd := exec.CommandContext(ctx, filepath.Join(p.repository, "tests/vm/tool"),
-			append([]string{p.fetched, "usr/bin/qemu-system-x86_64"}, qemuArguments(p, dir, o)...)...)
+			append([]string{p.fetched, p.processor.emulator}, qemuArguments(p, dir, o)...)...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		cmd.Env = []string{"PATH=" + Path, "TMPDIR=" + dir}
 		var errs strings.Builder

@@ -34,7 +34,7 @@ type module struct {
 func makeInitramfs(ctx context.Context, p places, modules []string, path string) error {
 	init := path + ".init"
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", init, "./tests/vm/guest")
-	build.Dir, build.Env = p.repository, append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	build.Dir, build.Env = p.repository, append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+p.processor.arch)
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("vm: build the guest's first process: %w: %s", err, out)
 	}

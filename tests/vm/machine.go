@@ -15,6 +15,8 @@
 //
 // What tests/storage/fetch has fetched is there as well, the root of a file server.
 //
+// The guest has this machine's processor, or another one, emulated (GOJAIL_ARCH).
+//
 // QEMU, the kernel and the few tools needed are fetched by tests/vm/fetch and
 // run in place: nothing is installed. Without usable KVM the guest is emulated,
 // which takes about ten times as long; one or two tests of a package that fail are
@@ -66,7 +68,7 @@ var machineModules = []string{"virtio_blk", "crc32c_generic", "ext4", "virtio_rn
 
 // NewMachines returns a new run, with what tests/vm/fetch has fetched.
 func NewMachines(ctx context.Context) (*Machines, error) {
-	p, err := findPlaces(ctx, "", "")
+	p, err := findPlaces(ctx, "", "", "")
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +101,7 @@ func (m *Machines) Start(ctx context.Context, machine Machine) (<-chan error, er
 		// The kernel kills QEMU when the thread that started it ends (PR_SET_PDEATHSIG).
 		runtime.LockOSThread()
 		cmd := exec.CommandContext(ctx, filepath.Join(m.places.repository, "tests/vm/tool"),
-			append([]string{m.places.fetched, "usr/bin/qemu-system-x86_64"}, args...)...)
+			append([]string{m.places.fetched, m.places.processor.emulator}, args...)...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		cmd.Env = []string{"PATH=" + Path, "TMPDIR=" + m.Dir}
 		var errs strings.Builder
@@ -121,7 +123,8 @@ func (m *Machines) Start(ctx context.Context, machine Machine) (<-chan error, er
 func (m *Machines) arguments(machine Machine) []string {
 	// A reboot is the machine's own; who waits for an agent sees one that nobody asked for. systemd's limits are for machines
 	// that are not emulated.
-	kernel := commandLine + " mitigations=off systemd.default_timeout_start_sec=900 systemd.default_device_timeout_sec=900 systemd.service_watchdogs=0 systemd.hostname=" + machine.Name + " " + DiskVariable + "=/dev/vda " + machine.Kernel
+	kernel := m.places.processor.formatCommandLine() +
+		" mitigations=off systemd.default_timeout_start_sec=900 systemd.default_device_timeout_sec=900 systemd.service_watchdogs=0 systemd.hostname=" + machine.Name + " " + DiskVariable + "=/dev/vda " + machine.Kernel
 	args := append(baseArguments(m.places, m.Dir), "-name", machine.Name, "-smp", "1", "-m", strconv.Itoa(machine.Memory), "-append", kernel,
 		"-chardev", "file,id=console,append=on,path="+escapeCommas(m.consolePath(machine.Name)), "-serial", "chardev:console",
 		// What QEMU has written outlives it: a power cut loses what the machine itself had in memory.

@@ -14,6 +14,7 @@ type Order struct {
 	Dir           string   // its working directory
 	Repository    string   // the path that this machine and the guest have it at
 	Release       string   // "": no scratch disk, nothing of a release
+	Built         string   // gojail as built for the release
 	Storage       bool     // the programs of tests/storage/fetch are there
 	Terminal      bool     // the command runs on the second serial line
 	Rows, Columns uint16   // of the terminal

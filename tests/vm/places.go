@@ -19,12 +19,14 @@ import (
 // places are the files of this machine that a guest is made of.
 type places struct {
 	repository string
-	fetched    string // QEMU, by tests/vm/fetch
-	kernel     string // the directory of a kernel and its modules, by tests/vm/fetch
-	image      string // the file of the kernel in it
-	root       string // the guest's root
-	disk       string // the scratch disk, "" without a release
-	storage    string // the root of a file server, by tests/storage/fetch; "" without
+	processor  processor // of the guest
+	build      string    // the directory of what is made for it
+	fetched    string    // QEMU, by tests/vm/fetch
+	kernel     string    // the directory of a kernel and its modules, by tests/vm/fetch
+	image      string    // the file of the kernel in it
+	root       string    // the guest's root
+	disk       string    // the scratch disk, "" without a release
+	storage    string    // the root of a file server, by tests/storage/fetch; "" without
 }
 
 // defaultKernel is the kernel of a guest that names none.
@@ -32,20 +34,24 @@ const defaultKernel = "6.12"
 
 // findPlaces returns the paths of everything that a guest needs. Its error names the command that makes
 // what is missing.
-func findPlaces(ctx context.Context, release, kernel string) (p places, err error) {
+func findPlaces(ctx context.Context, arch, release, kernel string) (p places, err error) {
 	if os.Geteuid() != 0 {
 		return p, errors.New("vm: needs root: the root of a release has files that only root reads")
 	}
 	if p.repository, err = findRepository(); err != nil {
 		return p, err
 	}
-	cache := filepath.Join(p.repository, "build/cache")
+	if p.processor, p.build, err = findProcessor(arch); err != nil {
+		return p, err
+	}
+	p.build = filepath.Join(p.repository, p.build)
+	cache := filepath.Join(p.build, "cache")
 	if p.fetched, err = filepath.EvalSymlinks(filepath.Join(cache, "vm")); err != nil {
-		return p, errors.New("vm: needs QEMU in build/cache/vm: run tests/vm/fetch")
+		return p, fmt.Errorf("vm: needs QEMU in %s/vm: run tests/vm/fetch", cache)
 	}
 	kernel = cmp.Or(kernel, defaultKernel)
 	if p.kernel, err = filepath.EvalSymlinks(filepath.Join(cache, "kernel-"+kernel)); err != nil {
-		return p, fmt.Errorf("vm: needs a kernel in build/cache/kernel-%s: run tests/vm/fetch %s", kernel, kernel)
+		return p, fmt.Errorf("vm: needs a kernel in %s/kernel-%s: run tests/vm/fetch %s", cache, kernel, kernel)
 	}
 	images, _ := filepath.Glob(filepath.Join(p.kernel, "usr/lib/modules/*/vmlinuz"))
 	if len(images) != 1 {
@@ -59,7 +65,7 @@ func findPlaces(ctx context.Context, release, kernel string) (p places, err erro
 		return p, nil
 	}
 	if p.root, err = filepath.EvalSymlinks(filepath.Join(cache, "slurm-"+release)); err != nil {
-		return p, fmt.Errorf("vm: needs the root of Slurm %s in build/cache: run tests/releases/make %s", release, release)
+		return p, fmt.Errorf("vm: needs the root of Slurm %s in %s: run tests/releases/make %s", release, cache, release)
 	}
 	p.disk, err = makeScratchDisk(ctx, p, release)
 	return p, err
@@ -67,7 +73,7 @@ func findPlaces(ctx context.Context, release, kernel string) (p places, err erro
 
 // findMissing returns why no guest of a release can run here, or "".
 func findMissing(release, kernel string) string {
-	if _, err := findPlaces(context.Background(), release, kernel); err != nil {
+	if _, err := findPlaces(context.Background(), "", release, kernel); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -101,10 +107,10 @@ func (p places) runTool(ctx context.Context, program string, args ...string) ([]
 // makeScratchDisk returns the image of a disk with the jail of the release, as
 // build/ of the guest has it. It is made once; guests write to copies.
 func makeScratchDisk(ctx context.Context, p places, release string) (string, error) {
-	cache := filepath.Join(p.repository, "build/cache")
+	cache := filepath.Join(p.build, "cache")
 	jail, err := os.Readlink(filepath.Join(cache, "jail-"+release))
 	if err != nil {
-		return "", fmt.Errorf("vm: needs the jail of Slurm %s in build/cache: run tests/releases/make %s", release, release)
+		return "", fmt.Errorf("vm: needs the jail of Slurm %s in %s: run tests/releases/make %s", release, cache, release)
 	}
 	recipe := sha256.Sum256([]byte(jail + diskRecipe))
 	disk := filepath.Join(cache, fmt.Sprintf("scratch-%s-%x.ext4", release, recipe[:8]))
@@ -139,7 +145,7 @@ func makeDisk(ctx context.Context, p places, jail, release, disk string) error {
 			return err
 		}
 	}
-	copied := exec.CommandContext(ctx, "cp", "-al", filepath.Join(p.repository, "build/cache", jail), filepath.Join(tree, "cache", jail))
+	copied := exec.CommandContext(ctx, "cp", "-al", filepath.Join(p.build, "cache", jail), filepath.Join(tree, "cache", jail))
 	if out, err := copied.CombinedOutput(); err != nil {
 		return fmt.Errorf("vm: copy the jail: %w: %s", err, out)
 	}

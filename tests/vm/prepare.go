@@ -79,7 +79,8 @@ func prepareRun(ctx context.Context, p places, dir string, o Options) error {
 }
 
 func newOrder(p places, o Options) Order {
-	order := Order{Command: o.Command, Dir: o.Dir, Repository: p.repository, Release: o.Release, Storage: p.storage != "", Terminal: o.Terminal}
+	order := Order{Command: o.Command, Dir: o.Dir, Repository: p.repository, Release: o.Release,
+		Built: p.findBuilt(o.Release), Storage: p.storage != "", Terminal: o.Terminal}
 	if order.Dir == "" {
 		order.Dir = p.repository
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 )
 
 // acceleratorArguments selects KVM if /dev/kvm stands for the processor's own virtualisation, else
@@ -40,13 +41,10 @@ func cardArguments(n int) []string {
 	}
 }
 
-// commandLine is the command line of the guest's kernel. An emulated processor was seen to lose the
+// commandLine is the command line of each guest's kernel. An emulated processor was seen to lose the
 // interrupt of a timer that is set for each next event, and to wait for it forever; a periodic tick
-// recurs. A guest that stalls nevertheless panics. On a busy machine a kernel at its boot was seen to take the
-// processor's counter for seven times slower than it is ("PIT calibration deviates from HPET"): its clock ran that much too
-// fast, and every limit was too short. With tsc=unstable it takes the time from the HPET. There it was also seen to panic, because
-// its check of the timer counts interrupts for a time that is too short ("IO-APIC + timer doesn't work").
-const commandLine = "console=ttyS0 panic=-1 oops=panic quiet nohz=off highres=off tsc=unstable no_timer_check " +
+// recurs. A guest that stalls nevertheless panics.
+const commandLine = "panic=-1 oops=panic quiet nohz=off highres=off " +
 	"rcupdate.rcu_cpu_stall_timeout=120 sysctl.kernel.panic_on_rcu_stall=1"
 
 // baseArguments returns the options of every machine whose initramfs is in dir.
@@ -54,8 +52,11 @@ func baseArguments(p places, dir string) []string {
 	const data = "usr/share/"
 	tools := filepath.Join(p.fetched, "tools")
 	args := []string{"-L", filepath.Join(tools, data, "qemu"), "-L", filepath.Join(tools, data, "seabios"), "-L", filepath.Join(tools, "usr/lib/ipxe/qemu"),
-		"-M", "q35", "-nodefaults", "-no-user-config", "-display", "none",
+		"-M", p.processor.machine, "-nodefaults", "-no-user-config", "-display", "none",
 		"-kernel", p.image, "-initrd", filepath.Join(dir, "initramfs"), "-device", "virtio-rng-pci"}
+	if p.processor.arch != runtime.GOARCH {
+		return append(args, p.processor.emulation...)
+	}
 	return append(args, acceleratorArguments("/proc/cpuinfo", "/dev/kvm")...)
 }
 
@@ -63,7 +64,7 @@ func baseArguments(p places, dir string) []string {
 func qemuArguments(p places, dir string, o Options) []string {
 	// 2 GiB at most: above 4 GiB of address space the firmware places the VFs'
 	// 64-bit registers where QEMU 10 maps only their low 32 bits, and igbvf fails.
-	args := append(baseArguments(p, dir), "-smp", "2", "-m", "2048", "-no-reboot", "-append", commandLine,
+	args := append(baseArguments(p, dir), "-smp", "2", "-m", "2048", "-no-reboot", "-append", p.processor.formatCommandLine(),
 		"-serial", "file:"+escapeCommas(filepath.Join(dir, "console")))
 	args = append(args, shareArguments(TagRoot, p.root, ",readonly=on")...)
 	args = append(args, shareArguments(TagRepository, p.repository, ",readonly=on")...)

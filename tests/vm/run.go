@@ -18,6 +18,7 @@ import (
 // Options of one guest.
 type Options struct {
 	Release  string            // of Slurm: 22.05, 24.11, 26.05; "": this machine's own root
+	Arch     string            // amd64 or arm64; "": this machine's. Another one is emulated
 	Kernel   string            // 6.1, 6.12 or newest (tests/vm/fetch); "": defaultKernel
 	Command  []string          // run to its end in the guest, as root
 	Env      []string          // added to PATH, HOME, GuestVariable, ...
@@ -42,7 +43,7 @@ type Result struct {
 // says why there is no exit status, with the end of the console: the guest cannot
 // be made here, its kernel panicked, it took too long or ctx was done.
 func Run(ctx context.Context, o Options) (Result, error) {
-	p, err := findPlaces(ctx, o.Release, o.Kernel)
+	p, err := findPlaces(ctx, o.Arch, o.Release, o.Kernel)
 	if err != nil {
 		return Result{}, err
 	}

@@ -201,13 +201,22 @@ func TestFetchWithoutNetwork(t *testing.T) {
 	assert.Regexp(t, `(?s)^fetching [^\n]*\nvm-[0-9a-f]{16}\.log\nvm\.lock\n$`, stdout.String())
 }
 
-// TestKernelThatIsUnknown fetches nothing: the name is wrong.
-func TestKernelThatIsUnknown(t *testing.T) {
-	out, err := exec.Command("../../tests/vm/fetch", "5.10").CombinedOutput()
-	var exit *exec.ExitError
-	require.ErrorAs(t, err, &exit)
-	assert.Equal(t, 2, exit.ExitCode())
-	assert.Equal(t, "../../tests/vm/fetch: the kernel 5.10 is none of 6.1, 6.12, newest\n", string(out))
+// TestKernelOrProcessorThatIsUnknown fetches nothing: the name is wrong.
+func TestKernelOrProcessorThatIsUnknown(t *testing.T) {
+	for _, c := range []struct{ kernel, arch, want string }{
+		{"5.10", "", "the kernel 5.10 is none of 6.1, 6.12, newest, 16k"},
+		{"6.12", "riscv64", "no VM for the processor riscv64: write GOJAIL_ARCH=amd64 or arm64"},
+	} {
+		cmd := exec.Command("../../tests/vm/fetch", c.kernel)
+		cmd.Env = append(os.Environ(), "GOJAIL_ARCH="+c.arch)
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit)
+		assert.Equal(t, 2, exit.ExitCode())
+		assert.Equal(t, "../../tests/vm/fetch: "+c.want+"\n", string(out))
+	}
+	_, _, err := findProcessor("riscv64")
+	assert.EqualError(t, err, `vm: no guest for the processor "riscv64": write amd64 or arm64`)
 }
 
 func TestAccelerator(t *testing.T) {

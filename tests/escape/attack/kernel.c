@@ -73,7 +73,6 @@ static void try_kexec(void) { reached("kexec_load", syscall(SYS_kexec_load, 0, 0
 static void try_module(void) { reached("init_module", syscall(SYS_init_module, NULL, 0, "")); }
 static void try_reboot(void) { reached("reboot", syscall(SYS_reboot, 0, 0, 0, NULL)); }
 static void try_swapon(void) { reached("swapon", swapon("/nowhere", 0)); }
-static void try_iopl(void) { reached("iopl", syscall(SYS_iopl, 1)); }
 static void try_acct(void) { reached("acct", acct("/nowhere")); }
 static void try_handle(void) { reached("open_by_handle_at", syscall(SYS_open_by_handle_at, -1, NULL, 0)); }
 static void try_fsopen(void) { reached("fsopen", syscall(SYS_fsopen, "tmpfs", 0)); }
@@ -206,8 +205,10 @@ static void try_personality_high(void)
 	reached("personality(READ_IMPLIES_EXEC)", syscall(SYS_personality, 1L << 32 | READ_IMPLIES_EXEC | before));
 }
 
-// The other conventions of x86: int $0x80, whose call numbers are those of i386, and the numbers of x32.
+// What x86 alone has: ports, and other conventions of calls: int $0x80, whose call numbers are those of i386, and the numbers of x32.
 #ifdef __x86_64__
+static void try_iopl(void) { reached("iopl", syscall(SYS_iopl, 1)); }
+
 // A kernel without IA32_EMULATION ends a process that calls it so.
 static void no_i386(int signal)
 {
@@ -254,6 +255,7 @@ static void try_x32_vsock(void)
 }
 #else
 static void no_such_call(void) { errno = ENOSYS, held_errno("another convention"); }
+#define try_iopl no_such_call
 #define try_i386_vsock no_such_call
 #define try_i386_alg no_such_call
 #define try_i386_sockets no_such_call

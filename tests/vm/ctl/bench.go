@@ -3,12 +3,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/gojail/gojail/tests/vm"
@@ -30,7 +32,7 @@ func bench(ctx context.Context, release, pattern, pkg string) (int, error) {
 		return 1, err
 	}
 	r, err := vm.Run(ctx, vm.Options{
-		Release: release, Kernel: readKernel(), Dir: strings.TrimSpace(string(dir)), Timeout: longTime, Output: os.Stdout,
+		Release: release, Arch: readArch(), Kernel: readKernel(), Dir: strings.TrimSpace(string(dir)), Timeout: longTime, Output: os.Stdout,
 		Files:   map[string]string{filepath.Base(binary): binary},
 		Command: []string{path.Join(vm.Share, filepath.Base(binary)), "-test.run=^$", "-test.bench=" + pattern, "-test.benchtime=1x", "-test.timeout=" + longTime.String()},
 	})
@@ -40,7 +42,8 @@ func bench(ctx context.Context, release, pattern, pkg string) (int, error) {
 // buildTests compiles the tests of a package.
 func buildTests(ctx context.Context, pkg, binary string) error {
 	build := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-o", binary, pkg)
-	build.Env, build.Stderr, build.Stdout = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr, os.Stderr
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+cmp.Or(readArch(), runtime.GOARCH))
+	build.Stderr, build.Stdout = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("ctl: build the tests of %s: %w", pkg, err)
 	}

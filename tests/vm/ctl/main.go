@@ -20,10 +20,13 @@ const usage = `usage: ctl run RELEASE COMMAND...           a command in the gues
                                             the packages' tests that match the first and not the second, as go test -json prints them
        ctl bench RELEASE PATTERN PACKAGE    its benchmarks that match
 RELEASE is 22.05, 24.11, 26.05, or host: the guest's root is this machine's.
-GOJAIL_KERNEL is the guest's kernel: 6.1, 6.12 (the default) or newest`
+GOJAIL_KERNEL is the guest's kernel: 6.1, 6.12 (the default) or newest, GOJAIL_ARCH its processor: amd64, arm64`
 
 // readKernel returns the kernel that the environment names.
 func readKernel() string { return os.Getenv("GOJAIL_KERNEL") }
+
+// readArch returns the processor that the environment names.
+func readArch() string { return os.Getenv("GOJAIL_ARCH") }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -45,7 +48,7 @@ func runVerb(ctx context.Context, args []string) (int, error) {
 	if release == "host" {
 		release = ""
 	}
-	options := vm.Options{Release: release, Kernel: readKernel(), Command: rest, Output: os.Stdout}
+	options := vm.Options{Release: release, Arch: readArch(), Kernel: readKernel(), Command: rest, Output: os.Stdout}
 	switch {
 	case verb == "run" && len(rest) > 0:
 	case verb == "shell" && len(rest) == 0:

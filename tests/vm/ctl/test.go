@@ -83,7 +83,7 @@ func testPackage(ctx context.Context, release, pattern, name, dir string) (passe
 	run, skip, _ := strings.Cut(pattern, "!")
 	program := filepath.Base(binary)
 	r, err := runGuest(ctx, output, vm.Options{
-		Release: release, Kernel: readKernel(), Dir: dir, Env: env, Timeout: limit, Files: map[string]string{program: binary},
+		Release: release, Arch: readArch(), Kernel: readKernel(), Dir: dir, Env: env, Timeout: limit, Files: map[string]string{program: binary},
 		Command: []string{path.Join(vm.Share, program), "-test.v=test2json", "-test.run=" + run, "-test.skip=" + skip, "-test.timeout=" + (limit - 2*time.Minute).String()},
 	})
 	if err != nil || r.Code != 0 { // whatever the last line was; like go test, no FAIL alone: that one says that all tests were run

@@ -147,7 +147,11 @@ func mountRepository(order vm.Order) error {
 	}
 	release := filepath.Join(build, "releases", order.Release)
 	const built = "/run/built" // outlives what the disk covers
-	if err := mountAll("/", []mountCall{{release, built, "", unix.MS_BIND, ""}, {disk, build, "ext4", 0, "prjquota"}, {built, release, "", unix.MS_BIND, ""}}); err != nil {
+	if err := mountAll("/", []mountCall{
+		{order.Built, built, "", unix.MS_BIND, ""},
+		{disk, build, "ext4", 0, "prjquota"},
+		{built, release, "", unix.MS_BIND, ""},
+	}); err != nil {
 		return err
 	}
 	if err := unix.Unmount(built, 0); err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // terminal is the guest's end of the second serial line.
-const terminal = "/dev/ttyS1"
+var terminal = "/dev/" + vm.FindSerialLines() + "1"
 
 // runCommand starts the command and reaps every process until it has ended. The exit
 // status is 128 and the signal for a command that a signal ended.
