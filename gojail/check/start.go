@@ -16,6 +16,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/slurm"
 	"github.com/gojail/gojail/internal/slurmconf"
 )
 
@@ -169,7 +170,12 @@ func (c *checker) checkDevices(here map[string]string, said []string, conf node.
 			found[name] += count
 		}
 	}
-	wanted := countGres(here["gres"])
+	wanted := map[string]int{}
+	for _, g := range slurm.ReadGRES(here["gres"]) {
+		if !g.NoConsume {
+			wanted[g.Name] += max(g.Count, 0)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if found[name] >= wanted[name] {
 			continue
@@ -182,27 +188,6 @@ func (c *checker) checkDevices(here map[string]string, said []string, conf node.
 		return true
 	}
 	return false
-}
-
-// countGres returns how many there are of each name in a Gres= of slurm.conf(5), such as "gpu:h100:4,nic:2(S:0)". A
-// count with a unit is of what has no device.
-func countGres(text string) map[string]int {
-	counts := map[string]int{}
-	for _, word := range strings.Split(text, ",") {
-		word, _, _ = strings.Cut(word, "(")
-		name, rest, _ := strings.Cut(word, ":")
-		if name == "" || strings.Contains(word, ":no_consume") {
-			continue
-		}
-		last := rest[strings.LastIndex(rest, ":")+1:]
-		switch count, err := strconv.Atoi(last); {
-		case err == nil:
-			counts[name] += count
-		case last == "" || last[0] < '0' || last[0] > '9':
-			counts[name]++
-		}
-	}
-	return counts
 }
 
 // findCgroupFault returns why no plugin of Slurm for cgroups starts with this cgroup.conf(5), and what to do; "": none.

@@ -13,21 +13,6 @@ import (
 	"github.com/gojail/gojail/gojail/node"
 )
 
-func TestCountGres(t *testing.T) {
-	for text, want := range map[string]map[string]int{
-		"":                           {},
-		"gpu:8":                      {"gpu": 8},
-		"gpu":                        {"gpu": 1},
-		"gpu:h100":                   {"gpu": 1},
-		"gpu:h100:4,gpu:a100:2,nic":  {"gpu": 6, "nic": 1},
-		"gpu:h100:4(S:0-1),nic:ib:2": {"gpu": 4, "nic": 2},
-		"bandwidth:lustre:4G":        {},
-		"bandwidth:no_consume:4":     {},
-	} {
-		assert.Equal(t, want, countGres(text), text)
-	}
-}
-
 func TestStartFault(t *testing.T) {
 	conf := node.SlurmConf{Dir: "/etc/slurm"}
 	for text, want := range map[string]string{

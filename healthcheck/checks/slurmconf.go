@@ -4,11 +4,10 @@ package checks
 
 import (
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/gojail/gojail/healthcheck/check"
+	"github.com/gojail/gojail/internal/slurm"
 	"github.com/gojail/gojail/internal/slurmconf"
 )
 
@@ -59,31 +58,16 @@ func readControllerHosts(h *check.Host) (all []string) {
 }
 
 // readGresGPUs returns the number of GPUs that slurm.conf gives the node: Gres=gpu:h100:8 in
-// the line of its NodeName, or of NodeName=DEFAULT before it. 0: none, or MIG slices.
-func readGresGPUs(h *check.Host) int {
-	return countGPUs(slurmconf.FindNode(readSlurmConf(h), h.Node)["gres"])
-}
-
-// countGPUs parses "gpu:h100:8(S:0-1),nic:4". A type such as "1g.10gb" is a MIG slice.
-func countGPUs(gres string) (n int) {
-	for _, one := range strings.Split(regexp.MustCompile(`\([^)]*\)`).ReplaceAllString(gres, ""), ",") {
-		words := strings.Split(one, ":")
-		if !strings.EqualFold(words[0], "gpu") {
-			continue
-		}
-		if len(words) == 1 {
-			n++ // "gpu" alone is one GPU
-		}
-		for i, word := range words[1:] {
-			number, err := strconv.Atoi(word)
-			switch {
-			case strings.Contains(word, "g."):
-				return 0
-			case i == len(words)-2 && err == nil:
-				n += number
-			case i == len(words)-2:
-				n++ // "gpu:h100" is one GPU
-			}
+// the line of its NodeName, or of NodeName=DEFAULT before it. 0: none, or MIG slices, whose
+// type is such as "1g.10gb".
+func readGresGPUs(h *check.Host) (n int) {
+	for _, g := range slurm.ReadGRES(slurmconf.FindNode(readSlurmConf(h), h.Node)["gres"]) {
+		switch {
+		case !strings.EqualFold(g.Name, "gpu"):
+		case strings.Contains(g.Type, "g."):
+			return 0
+		default:
+			n += max(g.Count, 0)
 		}
 	}
 	return n

@@ -4,6 +4,7 @@ package slurm
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -28,21 +29,19 @@ func readGPUs(gres, used string) ([]GPUs, error) {
 		return &list[len(list)-1]
 	}
 	for i, text := range []string{gres, used} {
-		for _, part := range SplitGRES(text) {
-			if part != "gpu" && !strings.HasPrefix(part, "gpu:") {
+		for _, part := range ReadGRES(text) {
+			if part.Name != "gpu" {
 				continue
 			}
-			kind, count, err := readGPU(part)
-			if err != nil {
-				return nil, err
+			if part.Count < 0 || part.Count > 1<<20 {
+				return nil, fmt.Errorf("%.100q has no count of GPUs", text)
 			}
-			g := find(kind)
-			switch {
-			case count < 0 || g == nil:
+			switch g := find(toLabel(part.Type)); {
+			case g == nil:
 			case i == 0:
-				g.Total += count
+				g.Total += part.Count
 			default:
-				g.Allocated += count
+				g.Allocated += part.Count
 			}
 		}
 	}
@@ -53,9 +52,41 @@ func readGPUs(gres, used string) ([]GPUs, error) {
 // "gpu:(null):8(IDX:0-7)" (_node_gres_used prints a NULL).
 const noType = ":(null)"
 
-// SplitGRES splits a list of GRES at the commas outside of parentheses, and returns its parts without their
+// GRES is one part of a list of generic resources: "gpu:h100:4(S:0-1)".
+type GRES struct {
+	Name, Type string
+	Count      int  // 1 if the text has none; -1 if it is no number, such as "4G" of what has no device
+	NoConsume  bool // Slurm allocates it without counting
+}
+
+// ReadGRES returns the parts of a list of GRES as slurm.conf(5) and Slurm's commands write it. Parentheses count for
+// nothing.
+func ReadGRES(text string) (list []GRES) {
+	for _, part := range splitGRES(text) {
+		words := strings.Split(part, ":")
+		g := GRES{Name: words[0], Count: 1}
+		if g.NoConsume = slices.Contains(words, "no_consume"); g.NoConsume {
+			words = slices.DeleteFunc(words, func(word string) bool { return word == "no_consume" })
+		}
+		last := words[len(words)-1]
+		mayCount := strings.Trim(last[:min(1, len(last))], "-0123456789") == "" && !strings.Contains(last, ".")
+		if len(words) > 2 || len(words) == 2 && mayCount {
+			words = words[:len(words)-1]
+			if count, err := strconv.Atoi(last); err == nil && count >= 0 {
+				g.Count = count
+			} else {
+				g.Count = -1
+			}
+		}
+		g.Type = strings.Join(words[1:], ":")
+		list = append(list, g)
+	}
+	return list
+}
+
+// splitGRES splits a list of GRES at the commas outside of parentheses, and returns its parts without their
 // parentheses: "gpu:h100:1".
-func SplitGRES(text string) (list []string) {
+func splitGRES(text string) (list []string) {
 	text = strings.ReplaceAll(text, noType, "")
 	deep, begin := 0, 0
 	add := func(end int) {
@@ -78,22 +109,4 @@ func SplitGRES(text string) (list []string) {
 	}
 	add(len(text))
 	return list
-}
-
-// readGPU returns the type and the count of "gpu", "gpu:4", "gpu:h100" or "gpu:h100:4".
-func readGPU(part string) (kind string, count int, err error) {
-	kind = strings.TrimPrefix(strings.TrimPrefix(part, "gpu"), ":")
-	number := kind
-	if i := strings.LastIndexByte(kind, ':'); i >= 0 {
-		kind, number = kind[:i], kind[i+1:]
-	} else if part != "gpu:" && (kind == "" || strings.Trim(kind[:1], "-0123456789") != "") {
-		return toLabel(kind), 1, nil
-	} else {
-		kind = ""
-	}
-	count, err = strconv.Atoi(number)
-	if err != nil || count < 0 || count > 1<<20 {
-		return "", 0, fmt.Errorf("%.100q has no count of GPUs", part)
-	}
-	return toLabel(strings.TrimSuffix(kind, ":no_consume")), count, nil
 }

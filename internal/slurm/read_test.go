@@ -93,6 +93,22 @@ func TestStatesOfARecord(t *testing.T) {
 	}
 }
 
+func TestGRES(t *testing.T) {
+	for text, want := range map[string][]GRES{
+		"":                           nil,
+		"gpu":                        {{"gpu", "", 1, false}},
+		"gpu:8":                      {{"gpu", "", 8, false}},
+		"gpu:h100":                   {{"gpu", "h100", 1, false}},
+		"gpu:h100:4(S:0,1),nic:ib:2": {{"gpu", "h100", 4, false}, {"nic", "ib", 2, false}},
+		"gpu:1g.10gb:7,gpu:1g.10gb":  {{"gpu", "1g.10gb", 7, false}, {"gpu", "1g.10gb", 1, false}},
+		"bandwidth:lustre:4G":        {{"bandwidth", "lustre", -1, false}},
+		"gpu:many:x":                 {{"gpu", "many", -1, false}},
+		"a:no_consume:4,a:b:-1,a:":   {{"a", "", 4, true}, {"a", "b", -1, false}, {"a", "", -1, false}},
+	} {
+		assert.Equal(t, want, ReadGRES(text), text)
+	}
+}
+
 func TestGPUs(t *testing.T) {
 	for texts, want := range map[[2]string][]GPUs{
 		{"", ""}:                           nil,

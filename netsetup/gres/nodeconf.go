@@ -73,15 +73,12 @@ func ReadNode(record *slurm.Record) (c NodeConf) {
 	if features := record.Field("AvailableFeatures"); features != "" {
 		c.features = strings.Split(features, ",")
 	}
-	for _, word := range slurm.SplitGRES(record.Field("Gres")) {
-		colon := strings.LastIndex(word, ":")
-		count, err := strconv.Atoi(word[colon+1:])
-		if colon < 0 || err != nil {
-			// Without a number it is one (slurm.conf(5)).
-			c.counts = append(c.counts, typedCount{word, 1})
-			continue
+	for _, g := range slurm.ReadGRES(record.Field("Gres")) {
+		typed := g.Name
+		if g.Type != "" {
+			typed += ":" + g.Type
 		}
-		c.counts = append(c.counts, typedCount{word[:colon], count})
+		c.counts = append(c.counts, typedCount{typed, max(g.Count, 0)})
 	}
 	return c
 }
