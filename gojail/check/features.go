@@ -9,6 +9,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/rootpath"
+	"github.com/gojail/gojail/internal/slurmconf"
 )
 
 // checkFeatures reports features of slurm.conf that use namespaces as gojail does.
@@ -87,13 +88,8 @@ func (c *checker) describePluginDir(conf node.SlurmConf) string {
 
 // checkEntireStep reports whether slurmstepd itself runs in the container (job_container.conf(5), 24.05).
 func (c *checker) checkEntireStep() bool {
-	for _, line := range node.ConfLines(filepath.Join(c.config.Slurm.Conf, "job_container.conf")) {
-		for _, word := range strings.Fields(line) {
-			key, value, _ := strings.Cut(word, "=")
-			if strings.EqualFold(key, "EntireStepInNS") {
-				return strings.EqualFold(value, "true") || strings.EqualFold(value, "yes") || value == "1"
-			}
-		}
-	}
-	return false
+	lines, _ := slurmconf.Read(filepath.Join(c.config.Slurm.Conf, "job_container.conf"))
+	return slices.ContainsFunc(lines, func(line string) bool {
+		return isOn(slurmconf.Words(line)["entirestepinns"])
+	})
 }

@@ -20,7 +20,7 @@ func (c *checker) checkConstraints(conf node.SlurmConf) {
 	}
 	file := filepath.Join(conf.Dir, "cgroup.conf")
 	var remedies []string
-	if !isConstraining(file) {
+	if !isOn(slurmconf.ReadKeys(file)["constraindevices"]) {
 		remedies = append(remedies, "write ConstrainDevices=yes to "+file)
 	}
 	if plugins := conf.Values["taskplugin"]; !hasWord(plugins, "task/cgroup") {
@@ -43,18 +43,9 @@ func (c *checker) checkConstraints(conf node.SlurmConf) {
 			"jails, gojail alone keeps them apart", outside)
 }
 
-// isConstraining reports whether a cgroup.conf(5) has ConstrainDevices on.
-func isConstraining(file string) bool {
-	lines, _ := slurmconf.Read(file)
-	on := false
-	for _, line := range lines {
-		key, value, _ := strings.Cut(line, "=")
-		if strings.EqualFold(strings.TrimSpace(key), "ConstrainDevices") {
-			// the words of s_p_get_boolean in parse_config.c
-			on = slices.Contains([]string{"yes", "up", "true", "1"}, strings.ToLower(strings.TrimSpace(value)))
-		}
-	}
-	return on
+// isOn reports whether a value turns a key of Slurm's on (s_p_get_boolean in parse_config.c).
+func isOn(value string) bool {
+	return slices.Contains([]string{"yes", "up", "true", "1"}, strings.ToLower(value))
 }
 
 // hasWord reports whether a list with commas has a word, in any case of letters.

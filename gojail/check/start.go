@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -104,26 +105,25 @@ func readWords(text string, err error) (said []string, whole bool) {
 
 // needsDevices reports whether gres.conf has slurmd look for GPUs in a way that needs more than a user's rights.
 func (c *checker) needsDevices(conf node.SlurmConf) bool {
-	lines, _ := slurmconf.Read(filepath.Join(conf.Dir, "gres.conf"))
-	for _, line := range lines {
-		for _, word := range strings.Fields(strings.ToLower(line)) {
-			how, found := strings.CutPrefix(word, "autodetect=")
-			switch {
-			case !found || how == "off":
-			case how != "nvml":
+	for _, line := range node.ReadGres(conf.Dir, c.node.Name) {
+		switch strings.ToLower(line["autodetect"]) {
+		case "", "off":
+		case "nvml":
+			devices, _ := filepath.Glob(c.node.path("/dev/nvidia*"))
+			if slices.ContainsFunc(devices, isClosedToUsers) {
 				return true
-			default:
-				devices, _ := filepath.Glob(c.node.path("/dev/nvidia*"))
-				if slices.ContainsFunc(devices, func(path string) bool {
-					stat, err := os.Stat(path)
-					return err == nil && !stat.IsDir() && stat.Mode().Perm()&6 != 6
-				}) {
-					return true
-				}
 			}
+		default:
+			return true
 		}
 	}
 	return false
+}
+
+// isClosedToUsers reports whether a device is there that users may not read and write.
+func isClosedToUsers(path string) bool {
+	stat, err := os.Stat(path)
+	return err == nil && !stat.IsDir() && stat.Mode().Perm()&6 != 6
 }
 
 // missingDevice is the path in what slurmd says of a device of gres.conf.
@@ -193,13 +193,8 @@ func (c *checker) checkDevices(here map[string]string, said []string, conf node.
 // findCgroupFault returns why no plugin of Slurm for cgroups starts with this cgroup.conf(5), and what to do; "": none.
 func findCgroupFault(conf node.SlurmConf, plugins []string) (fault, remedy string) {
 	file := filepath.Join(conf.Dir, "cgroup.conf")
-	lines, _ := slurmconf.Read(file)
-	values := map[string]string{"cgroupplugin": "autodetect", "cgroupmountpoint": cgroupMount}
-	for _, line := range lines {
-		key, value, _ := strings.Cut(line, "=")
-		values[strings.ToLower(strings.TrimSpace(key))] = strings.TrimSpace(value)
-	}
-	plugin, mount := values["cgroupplugin"], values["cgroupmountpoint"]
+	values := slurmconf.ReadKeys(file)
+	plugin, mount := cmp.Or(values["cgroupplugin"], "autodetect"), cmp.Or(values["cgroupmountpoint"], cgroupMount)
 	path, release := findNodesRelease(plugins)
 	name := strings.ReplaceAll(plugin, "/", "_") + ".so"
 	switch {

@@ -56,7 +56,9 @@ func TestDevicesOfUsers(t *testing.T) {
 		"Name=gpu File=/dev/nvidia0": {0o660: false, 0o666: false},
 		"AutoDetect=nvml":            {0o660: true, 0o666: false},
 		"AutoDetect=off":             {0o660: false},
-		"Name=gpu AutoDetect=rsmi":   {0o666: true},
+		"Name=gpu autodetect=RSMI":   {0o666: true},
+		// a line of other nodes
+		"NodeName=n9 AutoDetect=rsmi": {0o666: false},
 	} {
 		for mode, want := range modes {
 			dir := t.TempDir()

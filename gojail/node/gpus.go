@@ -32,7 +32,7 @@ func readGPUs(c *config.Config) [][]string {
 	}) {
 		return nil
 	}
-	gpus := readGres(filepath.Join(c.Slurm.Conf, "gres.conf"), c.Node)
+	gpus := listGPUFiles(ReadGres(c.Slurm.Conf, c.Node))
 	if len(gpus) > 0 {
 		return gpus
 	}
@@ -50,17 +50,23 @@ func readGPUs(c *config.Config) [][]string {
 	return gpus
 }
 
-// readGres returns the GPUs in the lines of gres.conf(5) with Name=gpu for this node: File= names one GPU for each file
-// of its list, MultipleFiles= one GPU in all.
-func readGres(file, node string) (gpus [][]string) {
-	lines, _ := slurmconf.Read(file) // most nodes have no gres.conf
+// ReadGres returns the values of each line of gres.conf(5) in a directory that holds for a node, with keys in lower
+// case.
+func ReadGres(dir, node string) (all []map[string]string) {
+	lines, _ := slurmconf.Read(filepath.Join(dir, "gres.conf")) // most nodes have no gres.conf
 	for _, line := range lines {
-		values := map[string]string{}
-		for _, word := range strings.Fields(line) {
-			key, value, _ := strings.Cut(word, "=")
-			values[strings.ToLower(key)] = value
+		if values := slurmconf.Words(line); isForNode(values["nodename"], node) {
+			all = append(all, values)
 		}
-		if !strings.EqualFold(values["name"], "gpu") || !isForNode(values["nodename"], node) {
+	}
+	return all
+}
+
+// listGPUFiles returns the files of the GPUs in the lines of gres.conf: File= names one GPU for each file of its list,
+// MultipleFiles= one GPU in all.
+func listGPUFiles(lines []map[string]string) (gpus [][]string) {
+	for _, values := range lines {
+		if !strings.EqualFold(values["name"], "gpu") {
 			continue
 		}
 		for _, file := range expandFiles(values["file"]) {

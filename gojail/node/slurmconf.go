@@ -117,8 +117,7 @@ func SlurmValue(c *config.Config, key string) string {
 func (s *SlurmConf) readFile(path string) {
 	lines, _ := slurmconf.Read(path) // gojail check reports a missing slurm.conf
 	for _, line := range lines {
-		if key, value, ok := strings.Cut(line, "="); ok {
-			key, value = strings.ToLower(strings.TrimSpace(key)), strings.Trim(strings.TrimSpace(value), `"`)
+		if key, value, found := slurmconf.Cut(line); found {
 			s.Values[key] = value
 			if key == "prolog" {
 				s.Prologs = append(s.Prologs, value)
@@ -175,9 +174,7 @@ func readSpoolDir(conf string) config.SpoolDir {
 		if !rootpath.Exists(path) {
 			continue
 		}
-		s := SlurmConf{Values: map[string]string{}}
-		s.readFile(path)
-		if value := s.Values["slurmdspooldir"]; value != "" {
+		if value := slurmconf.ReadKeys(path)["slurmdspooldir"]; value != "" {
 			return config.SpoolDir{Dir: filepath.Clean(value), Host: host, From: path}
 		}
 		break

@@ -42,11 +42,11 @@ func findSlurmConfDir(h *check.Host) string {
 // readControllerHosts returns the addresses of SlurmctldHost=NAME(ADDRESS), slurm.conf(5).
 func readControllerHosts(h *check.Host) (all []string) {
 	for _, row := range readSlurmConf(h) {
-		key, value, found := strings.Cut(row, "=")
-		if !found || !strings.EqualFold(strings.TrimSpace(key), "SlurmctldHost") {
+		key, value, _ := slurmconf.Cut(row)
+		if key != "slurmctldhost" {
 			continue
 		}
-		name, address, found := strings.Cut(strings.TrimSpace(value), "(")
+		name, address, found := strings.Cut(value, "(")
 		if found {
 			name = strings.TrimSuffix(address, ")")
 		}

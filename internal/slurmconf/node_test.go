@@ -3,9 +3,11 @@
 package slurmconf
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestFindNode(t *testing.T) {
@@ -19,4 +21,11 @@ func TestFindNode(t *testing.T) {
 	} {
 		assert.Equal(t, want, FindNode(lines, node), node)
 	}
+}
+
+func TestReadKeys(t *testing.T) {
+	path := t.TempDir() + "/cgroup.conf"
+	require.NoError(t, os.WriteFile(path, []byte("A=1\nConstrain = \"yes\" # all\nnothing\na=2=3\n"), 0o644))
+	assert.Equal(t, map[string]string{"a": "2=3", "constrain": "yes"}, ReadKeys(path))
+	assert.Empty(t, ReadKeys(path+".none"))
 }
