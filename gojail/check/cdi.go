@@ -17,17 +17,18 @@ import (
 // checkCDI reports what the CDI devices of a jail provide, devices whose kind is absent, and files of
 // another driver than the loaded one. node.ReadHost fails where devices cannot be provided.
 func (c *checker) checkCDI(j *config.Jail) {
-	if j.CDIDevices == nil {
+	devices := c.hardware.CDI[j.Name]
+	if devices == nil {
 		return
 	}
 	subject := "jail " + j.Name
-	for _, name := range j.CDIDevices.Absent {
+	for _, name := range devices.Absent {
 		c.warn(subject, "if the node has such devices, create their CDI file, for example: nvidia-ctk cdi generate "+
 			"--output=/etc/cdi/nvidia.yaml",
 			"no CDI file of this node describes %s: jobs here run without it", name)
 	}
-	edits := j.CDIDevices.Edits
-	if len(j.CDIDevices.Absent) < len(j.CDI) {
+	edits := devices.Edits
+	if len(devices.Absent) < len(j.CDI) {
 		text := fmt.Sprintf("CDI provides %s: %d device nodes, %d files in %s", strings.Join(j.CDI, ", "),
 			len(edits.Devices), len(edits.Mounts), contract.CDIDir)
 		if n := len(edits.Unhandled); n > 0 {
@@ -54,7 +55,7 @@ func (c *checker) checkStaleTemplate(j *config.Jail) {
 		return // the next step compiles the site file
 	}
 	_, key, found := strings.Cut(string(text), "\njail "+j.Name+"\nkey ")
-	if found && !strings.HasPrefix(key, site.Key(c.config, j)+"\n") {
+	if found && !strings.HasPrefix(key, site.Key(c.config, c.hardware, j)+"\n") {
 		c.warn("jail "+j.Name, "to apply this to the next jobs: gojail reload "+j.Name,
 			"devices, CDI files or Slurm's programs of this node have changed since the last job")
 	}

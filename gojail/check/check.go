@@ -110,11 +110,12 @@ func (n *Node) proc() string { return cmp.Or(n.procIn, "/proc") }
 
 // checker reports the findings about one node.
 type checker struct {
-	node   Node
-	config *config.Config // nil: it has errors
-	report func(Finding)
-	ids    *userNamespace
-	watch  bool // for Watch: without findings that only an administrator wants
+	node     Node
+	config   *config.Config // nil: it has errors
+	hardware *node.Hardware
+	report   func(Finding)
+	ids      *userNamespace
+	watch    bool // for Watch: without findings that only an administrator wants
 
 	serviceUser func() serviceUser // findServiceUser, which is called once, by the first jail that needs it
 
@@ -171,7 +172,7 @@ func newChecker(n Node, report func(Finding)) *checker {
 func (c *checker) checkNode() bool {
 	cfg, err := node.Load(c.node.Config, c.node.Name)
 	if err == nil {
-		c.config = cfg
+		c.config, c.hardware = cfg, node.ReadHardware(cfg)
 	}
 	able := c.checkKernel()
 	c.checkCapabilities()

@@ -15,7 +15,7 @@ import (
 // has the GPUs of its job alone: so gojail keeps jobs in jails apart. Only Slurm can keep the steps of a job apart, and
 // tasks outside of jails (ConstrainDevices, cgroup.conf(5)).
 func (c *checker) checkConstraints(conf node.SlurmConf) {
-	if len(c.config.GPUs) == 0 {
+	if len(c.hardware.GPUs) == 0 {
 		return
 	}
 	file := filepath.Join(conf.Dir, "cgroup.conf")

@@ -42,11 +42,11 @@ func TestCheckOfConstraints(t *testing.T) {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "cgroup.conf"), []byte(test.cgroup+"\n"), 0o644))
 		found := ""
-		c := &checker{config: &config.Config{GPUs: [][]string{{"/dev/nvidia0"}}}, report: func(f Finding) { found += f.String() }}
+		c := &checker{config: &config.Config{}, hardware: &node.Hardware{GPUs: [][]string{{"/dev/nvidia0"}}}, report: func(f Finding) { found += f.String() }}
 		c.checkConstraints(node.SlurmConf{Dir: dir, Values: map[string]string{"taskplugin": test.plugins}})
 		assert.Equal(t, strings.ReplaceAll(test.want, "DIR", dir), found, test)
 	}
-	(&checker{config: &config.Config{}, report: func(f Finding) { t.Error(f) }}).checkConstraints(node.SlurmConf{})
+	(&checker{hardware: &node.Hardware{}, report: func(f Finding) { t.Error(f) }}).checkConstraints(node.SlurmConf{})
 }
 
 // TestCheckOfBegin: which PrologFlags let a session begin before the first step.

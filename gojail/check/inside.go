@@ -31,10 +31,10 @@ func (c *checker) checkInside(j *config.Jail, view *plan.View, root int) {
 			j.Root, linker)
 	}
 	c.checkTaskPrologsLinker(j, linker)
-	c.checkTaskPrograms(j, root, slices.Concat(view.Spec.Mounts, plan.JobMounts(c.config, j, "", false, os.Stat)))
+	c.checkTaskPrograms(j, root, slices.Concat(view.Spec.Mounts, plan.JobMounts(c.config, nil, j, "", false, os.Stat)))
 	c.checkHomes(j, root, isMounted)
 	c.checkNames(j, root, view.Spec.Mounts)
-	if j.Slurm && !plan.Inside(plan.JobMounts(c.config, j, "", false, os.Stat), "/etc/passwd") &&
+	if j.Slurm && !plan.Inside(plan.JobMounts(c.config, nil, j, "", false, os.Stat), "/etc/passwd") &&
 		!isMounted("/etc/passwd") {
 		c.checkSlurmUser(j, root)
 	}

@@ -41,7 +41,7 @@ func (c *checker) checkJail(j *config.Jail) {
 		c.failIn(content, subject, explainRootError(j, err), "%v", err)
 		return
 	}
-	facts, err := node.ReadHostWith(c.config, j, c.node.State, root)
+	facts, err := node.ReadHostWith(c.config, c.hardware, j, c.node.State, root)
 	if err != nil {
 		crowded := (*node.CrowdedError)(nil)
 		c.failIn(errors.As(err, &crowded), subject, "", "%v", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gojail/gojail/gojail/cli/cmdline"
+	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/site"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/internal/oneline"
@@ -170,7 +171,7 @@ func (n *localNode) makeTemplateRow(s *state.State, r state.Record) templateRow 
 	c, err := n.LoadConfig()
 	if err != nil {
 		row.State = "unknown"
-	} else if j := c.Jails[r.Name]; j != nil && site.Key(c, j) == r.Key {
+	} else if j := c.Jails[r.Name]; j != nil && site.Key(c, node.ReadHardware(c), j) == r.Key {
 		row.State = "current"
 	}
 	if errors.Is(s.ProbeZygote(r.Name, answerPatience), state.ErrStuck) {

@@ -82,7 +82,7 @@ func (n *localNode) planJailSpec(name string, stage bool) (*specs.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	view.Spec.Mounts = append(view.Spec.Mounts, plan.JobMounts(c, j, "JOBID", false, os.Stat)...)
+	view.Spec.Mounts = append(view.Spec.Mounts, plan.JobMounts(c, node.ReadHardware(c), j, "JOBID", false, os.Stat)...)
 	if j.Writable != "" {
 		view.Spec.Root.Readonly = false
 		view.Spec.Mounts = slices.Insert(view.Spec.Mounts, 0, plan.RootOverlay(j))
@@ -111,7 +111,7 @@ func (n *localNode) readJobSpec(id, name string) (*specs.Spec, error) {
 			switch {
 			case job.ID != id:
 			case name == r.Name:
-				return state.Spec(s, c, id, name)
+				return state.Spec(s, c, node.ReadHardware(c), id, name)
 			case name == "" || name == r.Jail():
 				found = append(found, r.Name)
 				about = append(about, formatSandbox(s, id, r.Name))
@@ -122,7 +122,7 @@ func (n *localNode) readJobSpec(id, name string) (*specs.Spec, error) {
 	case 0:
 		return nil, fmt.Errorf("job %s has no such sandbox on this node; see: gojail ls", id)
 	case 1:
-		return state.Spec(s, c, id, found[0])
+		return state.Spec(s, c, node.ReadHardware(c), id, found[0])
 	}
 	return nil, fmt.Errorf("job %s has several sandboxes; name one of: %s", id, strings.Join(about, ", "))
 }

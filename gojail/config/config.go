@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gojail/gojail/gojail/cdi"
 	"github.com/gojail/gojail/internal/trusted"
 )
 
@@ -30,18 +29,7 @@ type Config struct {
 	Slurm     Slurm
 	Session   Session
 	Login     Login
-	Networks  Networks
-	GPUs      [][]string // device nodes of each GPU, by the index that Slurm allocates; nil: Slurm allocates no GPUs
 	Jails     map[string]*Jail
-
-	FindCDI func() // sets CDIDevices of each jail, once
-}
-
-// Networks is the part of network.toml that goes into the site file. The caller of site.Write fills it in:
-// this package does not read network.toml.
-type Networks struct {
-	Identity *trusted.Identity // nil: there is no network.toml
-	Default  string            // value of its key default
 }
 
 // Slurm is the [slurm] table: the paths of the node's Slurm.
@@ -105,8 +93,6 @@ type Jail struct {
 	Isolation  Isolation
 
 	RangeRoots []string `json:"-"` // roots of the jails whose users may be root in them and write there
-
-	CDIDevices *CDIDevices // nil: CDI is empty, or its files are not read yet
 }
 
 // Values of the key tmp.
@@ -152,14 +138,6 @@ func (c *Config) JailNames() []string { return slices.Sorted(maps.Keys(c.Jails))
 
 // IsOpenToAll reports whether all users may use the jail.
 func (j *Jail) IsOpenToAll() bool { return len(j.Users) == 0 && len(j.Groups) == 0 }
-
-// CDIDevices are the edits and the device nodes of a jail's CDI devices on this node.
-type CDIDevices struct {
-	Edits    cdi.Edits  // mounts gathered below contract.CDIDir
-	GPUNodes [][]string // device nodes of each of Slurm's GPUs, by its index
-	Absent   []string   // devices whose kind this node does not have
-	Err      error      // reason why no job gets this jail
-}
 
 // StandardConf is the default of conf in [slurm].
 const StandardConf = "/etc/slurm"

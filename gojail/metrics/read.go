@@ -24,6 +24,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/site"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/gojail/store"
@@ -75,6 +76,10 @@ func (r *reader) readLaunches(c *config.Config) {
 // readTemplates reads the templates whose zygotes live. It also lets the number of sandboxes of each of their jails
 // begin at 0.
 func (r *reader) readTemplates(c *config.Config) {
+	var hardware *node.Hardware
+	if c != nil {
+		hardware = node.ReadHardware(c)
+	}
 	zygotes, err := r.state.Zygotes()
 	r.AddProblem(err)
 	for _, z := range zygotes {
@@ -86,7 +91,7 @@ func (r *reader) readTemplates(c *config.Config) {
 		t := template{jail: z.Name, key: z.Key, version: joinVersions(versions), start: z.Written}
 		if c != nil {
 			j := c.Jails[z.Name]
-			t.current, t.judged = j != nil && site.Key(c, j) == z.Key, true
+			t.current, t.judged = j != nil && site.Key(c, hardware, j) == z.Key, true
 		}
 		r.templates = append(r.templates, t)
 		r.sandboxes[sandboxKind{z.Name, sandboxActive}] += 0

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/site"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/gojail/state/statetest"
@@ -66,7 +67,7 @@ func TestRead(t *testing.T) {
 	statetest.AddRecord(t, s, "jobs/21/debian", strings.Replace(statetest.RecordOf(t, pid), strconv.Itoa(contract.Version), "1", 1))
 	statetest.AddRecord(t, s, "ended/20", "")
 	c := &config.Config{Jails: map[string]*config.Jail{"debian": {Name: "debian"}}}
-	statetest.AddRecord(t, s, "jails/debian/zygote", recordOf(t, pid, "0", site.Key(c, c.Jails["debian"])))
+	statetest.AddRecord(t, s, "jails/debian/zygote", recordOf(t, pid, "0", site.Key(c, node.ReadHardware(c), c.Jails["debian"])))
 	statetest.AddRecord(t, s, "jails/debian/versions", "20260101-000000-abcdef01\n20260102-000000-abcdef02.erofs\n")
 	statetest.AddRecord(t, s, "jails/gone/zygote", fmt.Sprintf("%d 999999999 5 %s 0\n", contract.Version, statetest.Key))
 	statetest.AddRecord(t, s, "jails/old/zygote", recordOf(t, pid, "0", statetest.Key))

@@ -50,7 +50,7 @@ func OpenRange(c *config.Config, j *config.Jail, stateDir string, template state
 	if err := RefuseSuid(c, regionOf(root)); err != nil {
 		return nil, addRemedy(err)
 	}
-	facts, err := node.ReadHostWith(c, j, stateDir, view.root)
+	facts, err := node.ReadHostWith(c, node.ReadHardware(c), j, stateDir, view.root)
 	if err != nil {
 		return nil, err
 	}

@@ -21,28 +21,43 @@ import (
 // NvidiaDriver exists where NVIDIA's driver is loaded.
 const NvidiaDriver = "/sys/module/nvidia"
 
-// LoadCDI reads the CDI files if they have not been read yet. They are read late, because a step that needs Go only for
-// its network or its mounts should not wait for them.
-func LoadCDI(c *config.Config) {
-	if c.FindCDI != nil {
-		c.FindCDI()
-	}
+// Hardware holds the GPUs and the CDI devices that this node has for the jails of a configuration.
+type Hardware struct {
+	GPUs [][]string             // device nodes by the index that Slurm allocates; nil: Slurm allocates no GPUs
+	CDI  map[string]*CDIDevices // by the name of the jail, for jails whose key cdi is not empty
 }
 
-// ReadCDI sets the CDIDevices of each jail. Devices that cannot be provided are an error of the jails that name them,
+// CDIDevices are the edits and the device nodes of a jail's CDI devices on this node.
+type CDIDevices struct {
+	Edits    cdi.Edits  // mounts gathered below contract.CDIDir
+	GPUNodes [][]string // device nodes of each of Slurm's GPUs, by its index
+	Absent   []string   // devices whose kind this node does not have
+	Err      error      // reason why no job gets this jail
+}
+
+// ReadHardware reads gres.conf and the CDI files. Only callers that need them wait for them: no step that needs Go only
+// for its network or its mounts.
+func ReadHardware(c *config.Config) *Hardware {
+	h := &Hardware{GPUs: readGPUs(c)}
+	h.ReadCDI(c, cdi.Host)
+	return h
+}
+
+// ReadCDI sets the CDI devices of each jail. Devices that cannot be provided are an error of the jails that name them,
 // and of no other.
-func ReadCDI(c *config.Config, source cdi.Source) {
+func (h *Hardware) ReadCDI(c *config.Config, source cdi.Source) {
+	h.CDI = map[string]*CDIDevices{}
 	var registry *cdi.Registry
 	var err error
-	for _, j := range c.Jails {
+	for name, j := range c.Jails {
 		if len(j.CDI) == 0 {
 			continue
 		}
 		if registry == nil && err == nil {
 			registry, err = cdi.Read(source)
 		}
-		if j.CDIDevices = (&config.CDIDevices{Err: err}); err == nil {
-			collectDevices(j.CDIDevices, registry, j.CDI, c.GPUs)
+		if h.CDI[name] = (&CDIDevices{Err: err}); err == nil {
+			collectDevices(h.CDI[name], registry, j.CDI, h.GPUs)
 		}
 	}
 }
@@ -50,7 +65,7 @@ func ReadCDI(c *config.Config, source cdi.Source) {
 // collectDevices stores what the named CDI devices provide. It omits a device if the node does not have such hardware,
 // so that nodes with and without GPUs can share a gojail.toml: no CDI file has its kind, Slurm has no GPUs here, and no
 // driver is loaded.
-func collectDevices(b *config.CDIDevices, registry *cdi.Registry, names []string, gpus [][]string) {
+func collectDevices(b *CDIDevices, registry *cdi.Registry, names []string, gpus [][]string) {
 	for _, name := range names {
 		if len(gpus) == 0 && !rootpath.Exists(NvidiaDriver) && !registry.HasKind(name) {
 			b.Absent = append(b.Absent, name)
@@ -126,18 +141,19 @@ func HasNode(devices []specs.LinuxDevice, path string) bool {
 }
 
 // IsLackingCDI reports whether the CDI devices of a jail cannot be provided.
-func IsLackingCDI(c *config.Config) bool {
-	for _, j := range c.Jails {
-		if _, err := findCDIEdits(j); err != nil {
+func (h *Hardware) IsLackingCDI() bool {
+	for _, devices := range h.CDI {
+		if devices.Err != nil {
 			return true
 		}
 	}
 	return false
 }
 
-// CDIWords returns words that change with the edits of the CDI files, and with the files to be mounted, which an
+// CDIWords returns words that change with the edits of a jail's CDI files, and with the files to be mounted, which an
 // upgrade of the driver replaces.
-func CDIWords(b *config.CDIDevices) []string {
+func (h *Hardware) CDIWords(j *config.Jail) []string {
+	b := h.CDI[j.Name]
 	if b == nil {
 		return nil
 	}
@@ -156,18 +172,10 @@ func CDIWords(b *config.CDIDevices) []string {
 	return list
 }
 
-// findCDIEdits returns the edits of a jail's CDI devices, or their error.
-func findCDIEdits(j *config.Jail) (cdi.Edits, error) {
-	if j.CDIDevices == nil {
-		return cdi.Edits{}, nil
+// CDIEdits returns the edits of a jail's CDI devices, or their error.
+func (h *Hardware) CDIEdits(j *config.Jail) (cdi.Edits, error) {
+	if b := h.CDI[j.Name]; b != nil {
+		return b.Edits, b.Err
 	}
-	return j.CDIDevices.Edits, j.CDIDevices.Err
-}
-
-// findGPUNodes returns the device nodes of one of Slurm's GPUs.
-func findGPUNodes(b *config.CDIDevices, gpu int) []string {
-	if b == nil || gpu >= len(b.GPUNodes) {
-		return nil
-	}
-	return b.GPUNodes[gpu]
+	return cdi.Edits{}, nil
 }

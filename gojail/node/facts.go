@@ -45,21 +45,20 @@ func ReadHost(c *config.Config, j *config.Jail, state string) (*HostFacts, error
 		return nil, err
 	}
 	defer unix.Close(root)
-	return ReadHostWith(c, j, state, root)
+	return ReadHostWith(c, ReadHardware(c), j, state, root)
 }
 
 // ReadHostWith reads the facts with the open root of the jail.
-func ReadHostWith(c *config.Config, j *config.Jail, state string, root int) (*HostFacts, error) {
+func ReadHostWith(c *config.Config, h *Hardware, j *config.Jail, state string, root int) (*HostFacts, error) {
 	if err := CheckRoot(root, j.Root); err != nil {
 		return nil, err
 	}
-	LoadCDI(c)
 	facts := &HostFacts{
-		State: state, Image: IsImage(root), Exists: map[string]bool{}, Devices: SharedDevices(j, c.GPUs),
-		JobNodes: slices.Concat(JobDevices(j, c.GPUs)...),
+		State: state, Image: IsImage(root), Exists: map[string]bool{}, Devices: h.SharedDevices(j),
+		JobNodes: slices.Concat(h.JobDevices(j)...),
 	}
 	var err error
-	if facts.CDI, err = findCDIEdits(j); err != nil {
+	if facts.CDI, err = h.CDIEdits(j); err != nil {
 		return nil, err
 	}
 	if facts.Seccomp, err = buildProfile(j); err != nil {

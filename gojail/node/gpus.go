@@ -109,14 +109,19 @@ func expandFiles(list string) (files []string) {
 
 // JobDevices returns the device nodes of a jail that a job gets by its allocation, by GPU. All jobs share the
 // others.
-func JobDevices(j *config.Jail, gpus [][]string) [][]string {
+func (h *Hardware) JobDevices(j *config.Jail) [][]string {
+	if h == nil {
+		return nil
+	}
 	var own [][]string
 	hasAny := false
-	for index, files := range gpus {
+	for index, files := range h.GPUs {
 		files = slices.DeleteFunc(slices.Clone(files), func(path string) bool { return !hasDevice(j, path) })
-		for _, node := range findGPUNodes(j.CDIDevices, index) {
-			if !slices.Contains(files, node) {
-				files = append(files, node)
+		if b := h.CDI[j.Name]; b != nil && index < len(b.GPUNodes) {
+			for _, node := range b.GPUNodes[index] {
+				if !slices.Contains(files, node) {
+					files = append(files, node)
+				}
 			}
 		}
 		own = append(own, files)
@@ -142,8 +147,8 @@ func hasDevice(j *config.Jail, path string) bool {
 
 // SharedDevices returns the devices that the jail's patterns match and that belong to no GPU, so that all jobs share
 // them.
-func SharedDevices(j *config.Jail, gpus [][]string) []Device {
-	given := slices.Concat(JobDevices(j, gpus)...)
+func (h *Hardware) SharedDevices(j *config.Jail) []Device {
+	given := slices.Concat(h.JobDevices(j)...)
 	var shared []Device
 	for _, d := range FindDevices(j.Devices) {
 		for _, rest := range splitDirectory(d, given) {

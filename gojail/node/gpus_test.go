@@ -51,10 +51,10 @@ func TestGPUsByIndex(t *testing.T) {
 func TestGPUsOfAJail(t *testing.T) {
 	j := &config.Jail{Devices: []string{"/dev/nvidia*"}}
 	gpus := [][]string{{"/dev/nvidia1"}, {"/dev/other"}, {"/dev/nvidia0", "/dev/dri/card0"}}
-	assert.Equal(t, [][]string{{"/dev/nvidia1"}, {}, {"/dev/nvidia0"}}, JobDevices(j, gpus))
-	assert.Nil(t, JobDevices((&config.Jail{}), gpus), "this jail has none of them")
+	assert.Equal(t, [][]string{{"/dev/nvidia1"}, {}, {"/dev/nvidia0"}}, (&Hardware{GPUs: gpus}).JobDevices(j))
+	assert.Nil(t, (&Hardware{GPUs: gpus}).JobDevices((&config.Jail{})), "this jail has none of them")
 	j.Devices = []string{"/dev/null", "/dev/zero"}
-	assert.Equal(t, []Device{{"/dev/zero", 0x105}}, SharedDevices(j, [][]string{{"/dev/null"}}))
+	assert.Equal(t, []Device{{"/dev/zero", 0x105}}, (&Hardware{GPUs: [][]string{{"/dev/null"}}}).SharedDevices(j))
 }
 
 // TestInstancesOfMIG: a pattern that matches /dev/nvidia-caps, as that of gojail.toml.example does, gives a job the node of its
@@ -68,11 +68,11 @@ func TestInstancesOfMIG(t *testing.T) {
 	}
 	j := &config.Jail{Devices: []string{dir + "/nvidia*", dir + "/nvidia-caps/*"}}
 	gpus := [][]string{{dir + "/nvidia0", dir + "/nvidia-caps/nvidia-cap12"}, {dir + "/nvidia0", dir + "/nvidia-caps/nvidia-cap21"}}
-	assert.Equal(t, gpus, JobDevices(j, gpus))
+	assert.Equal(t, gpus, (&Hardware{GPUs: gpus}).JobDevices(j))
 	shared := []Device{{Path: dir + "/nvidia-caps/inner"}, {dir + "/nvidia-caps/nvidia-cap1", 0x105}}
-	assert.ElementsMatch(t, shared, SharedDevices(j, gpus))
+	assert.ElementsMatch(t, shared, (&Hardware{GPUs: gpus}).SharedDevices(j))
 	j.Devices = j.Devices[:1]
-	assert.Equal(t, gpus, JobDevices(j, gpus))
-	assert.ElementsMatch(t, shared, SharedDevices(j, gpus))
-	assert.Equal(t, []Device{{Path: dir + "/nvidia-caps"}}, SharedDevices(j, gpus[:0])[:1], "as a whole where no instance is given")
+	assert.Equal(t, gpus, (&Hardware{GPUs: gpus}).JobDevices(j))
+	assert.ElementsMatch(t, shared, (&Hardware{GPUs: gpus}).SharedDevices(j))
+	assert.Equal(t, []Device{{Path: dir + "/nvidia-caps"}}, (&Hardware{GPUs: gpus[:0]}).SharedDevices(j)[:1], "as a whole where no instance is given")
 }

@@ -4,9 +4,7 @@ package node
 
 import (
 	"fmt"
-	"sync"
 
-	"github.com/gojail/gojail/gojail/cdi"
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/internal/trusted"
 )
@@ -26,7 +24,5 @@ func Load(path, node string) (*config.Config, error) {
 	}
 	c.Path, c.Identity = path, id
 	findSlurmConfCopy(&c.Slurm)
-	c.GPUs = readGPUs(c)
-	c.FindCDI = sync.OnceFunc(func() { ReadCDI(c, cdi.Host) })
 	return c, nil
 }

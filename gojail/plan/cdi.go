@@ -9,6 +9,7 @@ import (
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/gojail/gojail/gojail/cdi"
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/node"
@@ -59,21 +60,18 @@ type Variable struct {
 	Prepend     bool
 }
 
-// Environment returns the variables that the jail's CDI devices require, and LD_LIBRARY_PATH, by which the dynamic
-// linker finds libraries that are missing in the jail's ld.so.cache. The caller has called node.LoadCDI.
-func Environment(j *config.Jail) (list []Variable) {
-	if j.CDIDevices == nil {
-		return nil
-	}
-	for _, line := range j.CDIDevices.Edits.Env {
+// Environment returns the variables that the edits of a jail's CDI devices require, and LD_LIBRARY_PATH, by which the
+// dynamic linker finds libraries that are missing in the jail's ld.so.cache.
+func Environment(edits cdi.Edits) (list []Variable) {
+	for _, line := range edits.Env {
 		name, value, _ := strings.Cut(line, "=")
 		list = append(list, Variable{Name: name, Value: value})
 	}
-	if len(j.CDIDevices.Edits.LibraryDirs) > 0 {
+	if len(edits.LibraryDirs) > 0 {
 		list = append(list, Variable{"LD_LIBRARY_PATH", contract.CDIDir + "/lib", true})
 	}
 	program := func(m specs.Mount) bool { return config.Under(m.Destination, contract.CDIDir+"/bin") }
-	if slices.ContainsFunc(j.CDIDevices.Edits.Mounts, program) {
+	if slices.ContainsFunc(edits.Mounts, program) {
 		list = append(list, Variable{"PATH", contract.CDIDir + "/bin", true})
 	}
 	return list

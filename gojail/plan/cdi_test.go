@@ -79,6 +79,6 @@ func TestGiveNodes(t *testing.T) {
 	all := func(string) []string { return []string{"/dev/nvidia0", "/dev/nvidia1", "/dev/dri/card1"} }
 	assert.Equal(t, [][]string{{"/dev/nvidia0", "/dev/dri/card1"}, {"/dev/nvidia1", "/dev/dri/card1"}},
 		node.AssignNodes(devices, [][]string{{"/dev/nvidia0"}, {"/dev/nvidia1"}}, all), "never another's file")
-	j := &config.Jail{CDIDevices: &config.CDIDevices{GPUNodes: [][]string{nil, {"/dev/nvidia0", "/dev/dri/card1"}}}}
-	assert.Equal(t, [][]string{{}, {"/dev/nvidia0", "/dev/dri/card1"}}, node.JobDevices(j, [][]string{{"/dev/nvidia1"}, {"/dev/nvidia0"}}))
+	h := &node.Hardware{GPUs: [][]string{{"/dev/nvidia1"}, {"/dev/nvidia0"}}, CDI: map[string]*node.CDIDevices{"a": {GPUNodes: [][]string{nil, {"/dev/nvidia0", "/dev/dri/card1"}}}}}
+	assert.Equal(t, [][]string{{}, {"/dev/nvidia0", "/dev/dri/card1"}}, h.JobDevices(&config.Jail{Name: "a"}))
 }

@@ -39,7 +39,7 @@ type OwnMount struct {
 
 // OwnMounts returns the mounts of each sandbox of a jail, in order. The site file carries them to the processes that
 // build sandboxes (spank/launcher/assemble.c), which decide only what depends on the step.
-func OwnMounts(c *config.Config, j *config.Jail) []OwnMount {
+func OwnMounts(c *config.Config, h *node.Hardware, j *config.Jail) []OwnMount {
 	list := append(planWritable(j), []OwnMount{
 		{mountOver, true, sysMount},
 		{mountMade, true, Tmpfs("/dev/infiniband", "mode=755", "size=64k", "nosuid", "noexec")},
@@ -58,7 +58,7 @@ func OwnMounts(c *config.Config, j *config.Jail) []OwnMount {
 	if slices.Contains(j.Isolation.Namespaces, "pid") {
 		add(mountOver, procMount(j))
 	}
-	if node.JobDevices(j, c.GPUs) != nil {
+	if h.JobDevices(j) != nil {
 		add(mountOver, Tmpfs("/dev", "mode=755", "size=1m", "nosuid", "noexec"))
 	}
 	if j.Isolation.Cgroups == config.CgroupsJob {
@@ -92,10 +92,10 @@ func (s Stat) exists(path string) bool {
 
 // JobMounts returns the own mounts of one job's sandbox with the job's paths, but without the mount of its root. net
 // reports whether the job has its own network.
-func JobMounts(c *config.Config, j *config.Jail, job string, net bool, stat Stat) []specs.Mount {
+func JobMounts(c *config.Config, h *node.Hardware, j *config.Jail, job string, net bool, stat Stat) []specs.Mount {
 	var mounts []specs.Mount
 	script := scriptDir(c, job, stat)
-	for _, m := range OwnMounts(c, j) {
+	for _, m := range OwnMounts(c, h, j) {
 		switch {
 		case m.Destination == "/", m.Net && !net, m.How == mountScript && script == "", m.How == mountAccount &&
 			!stat.exists(m.Destination):

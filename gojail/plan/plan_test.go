@@ -316,7 +316,7 @@ func TestStageWithChosenData(t *testing.T) {
 
 func TestJobMounts(t *testing.T) {
 	c, j := planned(t, planConfig)
-	v := &View{Spec: &specs.Spec{Linux: &specs.Linux{}, Mounts: JobMounts(c, j, "run-7", false, os.Stat)}}
+	v := &View{Spec: &specs.Spec{Linux: &specs.Linux{}, Mounts: JobMounts(c, nil, j, "run-7", false, os.Stat)}}
 	const pts = "/dev/pts devpts devpts nosuid,noexec,ptmxmode=666,mode=620,gid=5\n"
 	const run = "/run tmpfs tmpfs mode=755,size=64m,nr_inodes=16k,nosuid,nodev\n"
 	assert.Equal(t, run+"/proc proc proc nosuid,noexec,nodev,hidepid=2\n/sys/fs/cgroup tmpfs tmpfs mode=755,size=64k,nosuid,noexec,nodev\n"+pts+"/dev/mqueue mqueue mqueue nosuid,noexec,nodev\n"+
@@ -328,8 +328,8 @@ func TestJobMounts(t *testing.T) {
 	c.Slurm.Spool = t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(c.Slurm.Spool, "job00012"), 0o700))
 	j.Tmp, j.TmpSize, j.ShmSize = config.TmpTmpfs, 1<<20, 1<<10
-	j.Devices, c.GPUs = []string{"/dev/nvidia0"}, [][]string{{"/dev/nvidia0"}}
-	v.Spec.Mounts = JobMounts(c, j, "12", true, os.Stat)
+	j.Devices = []string{"/dev/nvidia0"}
+	v.Spec.Mounts = JobMounts(c, &node.Hardware{GPUs: [][]string{{"/dev/nvidia0"}}}, j, "12", true, os.Stat)
 	assert.Equal(t, "/sys sysfs sysfs ro,nosuid,noexec,nodev\n/dev/infiniband tmpfs tmpfs mode=755,size=64k,nosuid,noexec\n"+run+
 		"/dev tmpfs tmpfs mode=755,size=1m,nosuid,noexec\n"+pts+"/tmp tmpfs tmpfs mode=1777,nosuid,nodev,size=1048576\n"+
 		"/dev/shm tmpfs tmpfs mode=1777,nosuid,nodev,size=1024\n"+
@@ -346,7 +346,7 @@ func TestAccountsAreEachSandboxs(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, lines(v), "/run/gojail/node/passwd bind /etc/passwd rbind,ro,nosuid,nodev\n/etc/hosts bind = ")
 	assert.NotContains(t, lines(v), "\n/etc/passwd ")
-	assert.Contains(t, lines(&View{Spec: &specs.Spec{Linux: &specs.Linux{}, Mounts: JobMounts(c, j, "7", false, os.Stat)}}), "\n/etc/passwd bind = bind,ro,nosuid,nodev,noexec\n")
+	assert.Contains(t, lines(&View{Spec: &specs.Spec{Linux: &specs.Linux{}, Mounts: JobMounts(c, nil, j, "7", false, os.Stat)}}), "\n/etc/passwd bind = bind,ro,nosuid,nodev,noexec\n")
 	assert.Contains(t, Targets(c, j, v, os.Stat), Target{"/etc/passwd", false})
 }
 
@@ -428,5 +428,5 @@ func TestMungeElsewhere(t *testing.T) {
 	v, err = Jail(c, j, planFacts())
 	require.NoError(t, err)
 	assert.NotContains(t, lines(v), "/opt/munge/socket")
-	assert.Len(t, JobMounts(c, j, "run-7", false, os.Stat), 7)
+	assert.Len(t, JobMounts(c, nil, j, "run-7", false, os.Stat), 7)
 }

@@ -28,7 +28,7 @@ func (t Target) String() string {
 // sandbox contains.
 func Targets(c *config.Config, j *config.Jail, v *View, stat Stat) []Target {
 	var targets []Target
-	mounts := append(append([]specs.Mount{}, v.Spec.Mounts...), JobMounts(c, j, "", false, stat)...)
+	mounts := append(append([]specs.Mount{}, v.Spec.Mounts...), JobMounts(c, nil, j, "", false, stat)...)
 	for i, m := range mounts {
 		again := slices.ContainsFunc(mounts[:i], func(e specs.Mount) bool { return e.Destination == m.Destination })
 		if !again && !Inside(mounts[:i], filepath.Dir(m.Destination)) {

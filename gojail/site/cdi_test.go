@@ -45,38 +45,38 @@ func TestReadCDI(t *testing.T) {
 	source, file := cdiNode(t)
 	c, err := config.ParseConfig("default = \"a\"\n[jail.a]\nroot = \"/j\"\ncdi = [\"x.com/gpu=0\"]\n[jail.b]\nroot = \"/j\"\n", "n1")
 	require.NoError(t, err)
-	a, b := c.Jails["a"], c.Jails["b"]
-	before := Key(c, a)
-	c.GPUs = [][]string{{"/dev/zero"}}
-	node.ReadCDI(c, source)
-	require.NoError(t, a.CDIDevices.Err)
-	assert.Nil(t, b.CDIDevices)
-	assert.Equal(t, [][]string{{"/dev/zero"}}, node.JobDevices(a, c.GPUs))
+	a, h := c.Jails["a"], &node.Hardware{}
+	before := Key(c, h, a)
+	h.GPUs = [][]string{{"/dev/zero"}}
+	h.ReadCDI(c, source)
+	require.NoError(t, h.CDI["a"].Err)
+	assert.Nil(t, h.CDI["b"])
+	assert.Equal(t, [][]string{{"/dev/zero"}}, h.JobDevices(a))
 	uid := uint32(0)
-	assert.Equal(t, &uid, a.CDIDevices.Edits.Devices[0].UID)
-	assert.Equal(t, []plan.Variable{{Name: "X_DEVICES", Value: "void", Prepend: false}, {Name: "LD_LIBRARY_PATH", Value: "/run/gojail/cdi/lib", Prepend: true}, {Name: "PATH", Value: "/run/gojail/cdi/bin", Prepend: true}}, plan.Environment(a))
-	site, err := compile(c, noAccounts(), map[string]string{"a": "k"}, nil, fixedTime)
+	assert.Equal(t, &uid, h.CDI["a"].Edits.Devices[0].UID)
+	assert.Equal(t, []plan.Variable{{Name: "X_DEVICES", Value: "void", Prepend: false}, {Name: "LD_LIBRARY_PATH", Value: "/run/gojail/cdi/lib", Prepend: true}, {Name: "PATH", Value: "/run/gojail/cdi/bin", Prepend: true}}, plan.Environment(h.CDI["a"].Edits))
+	site, err := compile(c, facts{hardware: h, accounts: noFacts().accounts}, map[string]string{"a": "k"}, nil, fixedTime)
 	require.NoError(t, err)
 	assert.Contains(t, site, "\nuntil 0\n")
 	assert.Contains(t, site, "\nenv X_DEVICES=void\nprepend LD_LIBRARY_PATH=/run/gojail/cdi/lib\nprepend PATH=/run/gojail/cdi/bin\ngpu 0 /dev/zero\n")
 
 	// Another content, or another library in the same place, is another template.
-	with := Key(c, a)
+	with := Key(c, h, a)
 	assert.NotEqual(t, before, with)
-	assert.Equal(t, []string{"supplementary group 44"}, a.CDIDevices.Edits.Unhandled)
-	node.ReadCDI(c, source)
-	assert.Equal(t, with, Key(c, a))
+	assert.Equal(t, []string{"supplementary group 44"}, h.CDI["a"].Edits.Unhandled)
+	h.ReadCDI(c, source)
+	assert.Equal(t, with, Key(c, h, a))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "void", "all", 1)), 0o644))
-	node.ReadCDI(c, source)
-	changed := Key(c, a)
+	h.ReadCDI(c, source)
+	changed := Key(c, h, a)
 	assert.NotEqual(t, with, changed)
 	library := filepath.Join(filepath.Dir(file), "../libx.so.1")
 	require.NoError(t, os.WriteFile(library+".new", nil, 0o644))
 	require.NoError(t, os.Rename(library+".new", library))
-	node.ReadCDI(c, source)
-	assert.NotEqual(t, changed, Key(c, a))
+	h.ReadCDI(c, source)
+	assert.NotEqual(t, changed, Key(c, h, a))
 }
 
 // TestLackingCDI: a jail whose devices cannot be had starts no job, and is looked at
@@ -87,11 +87,11 @@ func TestLackingCDI(t *testing.T) {
 	require.NoError(t, os.Mkdir(root+"/etc", 0o755))
 	c, err := config.ParseConfig("default = \"a\"\n[jail.a]\nroot = \""+root+"\"\ncdi = [\"x.com/gpu=7\"]\n", "n1")
 	require.NoError(t, err)
-	a := c.Jails["a"]
-	node.ReadCDI(c, source)
-	_, err = node.ReadHost(c, a, "/run/gojail")
+	a, h := c.Jails["a"], &node.Hardware{}
+	h.ReadCDI(c, source)
+	_, err = h.CDIEdits(a)
 	assert.ErrorContains(t, err, "no CDI device x.com/gpu=7 in "+source.Dirs[0])
-	site, err := compile(c, noAccounts(), nil, nil, fixedTime)
+	site, err := compile(c, facts{hardware: h, accounts: noFacts().accounts}, nil, nil, fixedTime)
 	require.NoError(t, err)
 	assert.Contains(t, site, "\nuntil 1060\n")
 
@@ -99,12 +99,12 @@ func TestLackingCDI(t *testing.T) {
 	if rootpath.Exists(node.NvidiaDriver) {
 		t.Skip("the rest needs a machine without NVIDIA's driver")
 	}
-	node.ReadCDI(c, source)
-	assert.NoError(t, a.CDIDevices.Err)
-	assert.Equal(t, []string{"x.com/gpu=7"}, a.CDIDevices.Absent)
-	c.GPUs = [][]string{{"/dev/zero"}}
-	node.ReadCDI(c, source)
-	assert.ErrorContains(t, a.CDIDevices.Err, "no CDI device x.com/gpu=7")
+	h.ReadCDI(c, source)
+	assert.NoError(t, h.CDI["a"].Err)
+	assert.Equal(t, []string{"x.com/gpu=7"}, h.CDI["a"].Absent)
+	h.GPUs = [][]string{{"/dev/zero"}}
+	h.ReadCDI(c, source)
+	assert.ErrorContains(t, h.CDI["a"].Err, "no CDI device x.com/gpu=7")
 }
 
 func TestCDIEnvironmentIsRefused(t *testing.T) {
@@ -114,8 +114,9 @@ func TestCDIEnvironmentIsRefused(t *testing.T) {
 	for _, env := range []string{`A=b\nseccomp -`, `A B=c`, "LONG=" + strings.Repeat("x", contract.PathMax)} {
 		require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "X_DEVICES=void", env, 1)), 0o644))
 		c := &config.Config{Jails: map[string]*config.Jail{"a": {CDI: []string{"x.com/gpu=0"}}}}
-		node.ReadCDI(c, source)
-		assert.ErrorContains(t, c.Jails["a"].CDIDevices.Err, "is not valid in an environment; correct the CDI file", env)
-		assert.Empty(t, plan.Environment(c.Jails["a"]))
+		h := &node.Hardware{}
+		h.ReadCDI(c, source)
+		assert.ErrorContains(t, h.CDI["a"].Err, "is not valid in an environment; correct the CDI file", env)
+		assert.Empty(t, plan.Environment(h.CDI["a"].Edits))
 	}
 }

@@ -30,7 +30,7 @@ func FuzzParseConfig(f *testing.F) {
 			plan.Jail(c, j, &node.HostFacts{})
 			plan.Stage(c, j, &node.HostFacts{})
 		}
-		site, err := compile(c, noAccounts(), nil, nil, fixedTime)
+		site, err := compile(c, noFacts(), nil, nil, fixedTime)
 		require.NoError(t, err)
 		require.True(t, strings.HasSuffix(site, "\nend\n"))
 	})

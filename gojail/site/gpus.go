@@ -14,9 +14,9 @@ import (
 
 // writeGPUs writes a line for each device node that jobs get with their GPUs in the jail. It returns an error if C
 // would not take all of the lines: jobs with one of the other GPUs would find none.
-func writeGPUs(c *config.Config, b *strings.Builder, j *config.Jail) error {
+func writeGPUs(c *config.Config, h *node.Hardware, b *strings.Builder, j *config.Jail) error {
 	count := 0
-	for index, files := range node.JobDevices(j, c.GPUs) {
+	for index, files := range h.JobDevices(j) {
 		count += len(files)
 		for _, file := range files {
 			if rootpath.CheckClean(file) != nil || len(file) >= contract.GPUPathMax {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/node"
 )
 
 // instances returns the device nodes of MIG instances, three for each.
@@ -32,8 +33,9 @@ func TestSiteHasAllNodesOfGPUs(t *testing.T) {
 		contract.GPUNodesMax / 3:   "",
 		contract.GPUNodesMax/3 + 1: "/etc/gojail/gojail.toml: jail a: jobs cannot be given GPUs: those of this node have 513 device nodes, and at most 512 are supported; ",
 	} {
-		c.GPUs = instances(gpus)
-		text, err := compile(c, noAccounts(), nil, nil, fixedTime)
+		f := noFacts()
+		f.hardware.GPUs = instances(gpus)
+		text, err := compile(c, f, nil, nil, fixedTime)
 		if refused != "" {
 			require.ErrorContains(t, err, refused)
 			continue
@@ -53,9 +55,9 @@ func TestSiteRefusesNodesThatCCannotRead(t *testing.T) {
 		"/dev/" + strings.Repeat("n", contract.GPUPathMax-5): false,
 		"/dev/nvidia0\naccess all":                           false,
 	} {
-		c.GPUs = [][]string{{"/dev/nvidia0"}}
-		c.Jails["a"].CDIDevices = &config.CDIDevices{GPUNodes: [][]string{{path}}}
-		_, err := compile(c, noAccounts(), nil, nil, fixedTime)
+		f := noFacts()
+		f.hardware = &node.Hardware{GPUs: [][]string{{"/dev/nvidia0"}}, CDI: map[string]*node.CDIDevices{"a": {GPUNodes: [][]string{{path}}}}}
+		_, err := compile(c, f, nil, nil, fixedTime)
 		if ok {
 			assert.NoError(t, err, path)
 		} else {

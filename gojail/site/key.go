@@ -14,8 +14,7 @@ import (
 
 // Key returns 16 hex digits that change with everything that shapes the jail's template: its configuration, the device
 // nodes, and the installed Slurm. The next job replaces a zygote that has another key.
-func Key(c *config.Config, j *config.Jail) string {
-	node.LoadCDI(c)
+func Key(c *config.Config, h *node.Hardware, j *config.Jail) string {
 	template := *j
 	template.Users, template.Groups, template.UserMounts = nil, nil, nil // decided for each step
 	template.Tmp, template.TmpSize, template.ShmSize = "", 0, 0
@@ -28,10 +27,10 @@ func Key(c *config.Config, j *config.Jail) string {
 		Scratch string
 		Present []string
 	}{contract.Version, template, c.Slurm, c.Scratch, nil}
-	for _, d := range node.SharedDevices(j, c.GPUs) {
+	for _, d := range h.SharedDevices(j) {
 		what.Present = append(what.Present, fmt.Sprintf("%s %d", d.Path, d.Rdev))
 	}
-	what.Present = append(what.Present, node.CDIWords(j.CDIDevices)...)
+	what.Present = append(what.Present, h.CDIWords(j)...)
 	what.Present = append(what.Present, node.FileWords(node.FindCommand(c))...)
 	if j.Slurm {
 		what.Present = append(what.Present, node.SlurmWords(c)...)

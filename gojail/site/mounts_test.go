@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gojail/gojail/gojail/config"
+	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
 )
 
@@ -35,7 +36,6 @@ writable = "tmpfs"
 options = ["nosuid", "nodev", "noexec"]
 `, "n1")
 	require.NoError(t, err)
-	c.GPUs = [][]string{{"/dev/nvidia0"}}
 	j := c.Jails["a"]
 	j.TmpSize, j.ShmSize, j.WriteSize = math.MaxInt64, math.MaxInt64, math.MaxInt64
 	return c, j
@@ -57,7 +57,7 @@ func capacity(t *testing.T, pattern string) int {
 func TestMountsFitTheContract(t *testing.T) {
 	c, j := widest(t)
 	sent := 0
-	for _, m := range plan.OwnMounts(c, j) {
+	for _, m := range plan.OwnMounts(c, &node.Hardware{GPUs: [][]string{{"/dev/nvidia0"}}}, j) {
 		words := strings.Fields(formatMount(m))
 		require.Len(t, words, 6)
 		if words[2] == "bind" && words[1] != "account" {
@@ -86,7 +86,7 @@ func TestWordsOfMountsAreDescribed(t *testing.T) {
 	}
 	used := map[string]bool{}
 	c, j := widest(t)
-	for _, m := range plan.OwnMounts(c, j) {
+	for _, m := range plan.OwnMounts(c, &node.Hardware{GPUs: [][]string{{"/dev/nvidia0"}}}, j) {
 		for _, word := range strings.Split(strings.Fields(formatMount(m))[1], ",") {
 			used[word] = true
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/gojail/gojail/gojail/plan"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/internal/filelock"
+	"github.com/gojail/gojail/internal/trusted"
 )
 
 // unknownRetry is the interval after which an unknown user or group, or a missing CDI device, is looked
@@ -89,18 +90,30 @@ func Unknown(c *config.Config, accounts Accounts) (list []string) {
 	return list
 }
 
+// Networks is the part of network.toml that goes into the site file.
+type Networks struct {
+	Identity *trusted.Identity // nil: there is no network.toml
+	Default  string            // value of its key default
+}
+
+// facts are what the site file says beyond gojail.toml.
+type facts struct {
+	hardware *node.Hardware
+	networks Networks
+	accounts Accounts
+}
+
 // compile returns the text of the site file, in the format of docs/state.md. keys has each jail's key
 // (see Key), and filters the file of its seccomp program.
-func compile(c *config.Config, accounts Accounts, keys, filters map[string]string, now time.Time) (string, error) {
-	node.LoadCDI(c)
+func compile(c *config.Config, f facts, keys, filters map[string]string, now time.Time) (string, error) {
 	until := int64(0)
-	if len(Unknown(c, accounts)) > 0 || node.IsLackingCDI(c) {
+	if len(Unknown(c, f.accounts)) > 0 || f.hardware.IsLackingCDI() {
 		until = now.Add(unknownRetry).Unix()
 	}
 	none := map[bool]string{true: "allow", false: "refuse"}[c.AllowNone]
 	network := "-"
-	if c.Networks.Identity != nil {
-		network = c.Networks.Identity.String()
+	if f.networks.Identity != nil {
+		network = f.networks.Identity.String()
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "gojail-site %d\n", contract.Version)
@@ -108,10 +121,10 @@ func compile(c *config.Config, accounts Accounts, keys, filters map[string]strin
 	fmt.Fprintf(&b, "until %d\ndefault %s\nnone %s\n", until, c.Default, none)
 	fmt.Fprintf(&b, "deadline %d\nscratch %s\n", c.Deadline.Milliseconds(), c.Scratch)
 	fmt.Fprintf(&b, "summary %s\n", cmp.Or(c.Slurm.Summary, "-"))
-	fmt.Fprintln(&b, formatSession(&c.Session, accounts))
-	writeLogin(&b, &c.Login, accounts)
+	fmt.Fprintln(&b, formatSession(&c.Session, f.accounts))
+	writeLogin(&b, &c.Login, f.accounts)
 	for _, name := range c.JailNames() {
-		if err := writeJail(c, &b, c.Jails[name], accounts, keys[name], filters[name]); err != nil {
+		if err := writeJail(c, f, &b, c.Jails[name], keys[name], filters[name]); err != nil {
 			return "", err
 		}
 	}
@@ -134,39 +147,33 @@ func formatSession(s *config.Session, accounts Accounts) string {
 }
 
 // writeJail writes the lines of one jail, in the order in which C reads them (parse_jail in spank/common/site.c).
-func writeJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Accounts, key, filter string) error {
+func writeJail(c *config.Config, f facts, b *strings.Builder, j *config.Jail, key, filter string) error {
 	fmt.Fprintf(b, "jail %s\nkey %s\nsource %s\n", j.Name, key, j.Root)
 	quota := int64(0)
 	if j.Tmp == config.TmpDisk {
 		quota = j.TmpSize
 	}
 	fmt.Fprintf(b, "quota %d\nspool %s\n", quota, c.Slurm.Spool)
-	for _, m := range plan.OwnMounts(c, j) {
+	for _, m := range plan.OwnMounts(c, f.hardware, j) {
 		fmt.Fprintln(b, formatMount(m))
 	}
-	fmt.Fprintf(b, "net %s\n", findNetwork(c, j))
-	if filter == "" {
-		filter = "-"
-	}
-	roots := strings.Join(j.Isolation.JailRoot, " ")
-	if roots == "" {
-		roots = "-"
-	}
-	for _, v := range plan.Environment(j) {
+	fmt.Fprintf(b, "net %s\n", cmp.Or(j.Network, f.networks.Default, config.None))
+	edits, _ := f.hardware.CDIEdits(j) // without devices that cannot be provided, no job gets the jail
+	for _, v := range plan.Environment(edits) {
 		fmt.Fprintf(b, "%s %s=%s\n", map[bool]string{true: "prepend", false: "env"}[v.Prepend], v.Name, v.Value)
 	}
-	if err := writeGPUs(c, b, j); err != nil {
+	if err := writeGPUs(c, f.hardware, b, j); err != nil {
 		return err
 	}
-	fmt.Fprintf(b, "isolate %s\nbounding %x\nroot %s\nseccomp %s\n", j.Isolation.Words(), j.Isolation.Bounding(), roots,
-		filter)
+	fmt.Fprintf(b, "isolate %s\nbounding %x\nroot %s\nseccomp %s\n", j.Isolation.Words(), j.Isolation.Bounding(),
+		cmp.Or(strings.Join(j.Isolation.JailRoot, " "), "-"), cmp.Or(filter, "-"))
 	if j.IsOpenToAll() {
 		b.WriteString("access all\n")
 		return nil
 	}
 	b.WriteString("access listed\n")
-	uids, _ := resolveAccounts(j.Users, accounts.UID)
-	gids, _ := resolveAccounts(j.Groups, accounts.GID)
+	uids, _ := resolveAccounts(j.Users, f.accounts.UID)
+	gids, _ := resolveAccounts(j.Groups, f.accounts.GID)
 	for _, id := range uids {
 		fmt.Fprintf(b, "uid %d\n", id)
 	}
@@ -176,23 +183,13 @@ func writeJail(c *config.Config, b *strings.Builder, j *config.Jail, accounts Ac
 	return nil
 }
 
-// findNetwork returns the label of the rails for steps that name none.
-func findNetwork(c *config.Config, j *config.Jail) string {
-	switch {
-	case j.Network != "":
-		return j.Network
-	case c.Networks.Default != "":
-		return c.Networks.Default
-	}
-	return config.None
-}
-
 // Write compiles c into STATE/site. Processes take turns by a lock; Write fails if it cannot get the lock
 // by the deadline.
-func Write(c *config.Config, stateDir string, deadline time.Time) error {
+func Write(c *config.Config, networks Networks, stateDir string, deadline time.Time) error {
+	f := facts{node.ReadHardware(c), networks, SystemAccounts()}
 	keys := map[string]string{}
 	for name, j := range c.Jails {
-		keys[name] = Key(c, j)
+		keys[name] = Key(c, f.hardware, j)
 	}
 	unlock, err := filelock.Lock(filepath.Join(stateDir, "site.lock"), deadline)
 	if err != nil {
@@ -203,7 +200,7 @@ func Write(c *config.Config, stateDir string, deadline time.Time) error {
 	if err != nil {
 		return err
 	}
-	text, err := compile(c, SystemAccounts(), keys, filters, time.Now())
+	text, err := compile(c, f, keys, filters, time.Now())
 	if err != nil {
 		return err
 	}

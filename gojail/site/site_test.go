@@ -20,6 +20,7 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/config/configtest"
 	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/filelock"
 	"github.com/gojail/gojail/internal/rootpath"
 	"github.com/gojail/gojail/internal/trusted"
@@ -27,13 +28,14 @@ import (
 
 var fixedTime = time.Unix(1000, 0)
 
-func noAccounts() Accounts {
+func noFacts() facts {
 	nobody := func(string) (uint32, error) { return 0, errors.New("unknown") }
-	return Accounts{UID: nobody, GID: nobody}
+	return facts{hardware: &node.Hardware{}, accounts: Accounts{UID: nobody, GID: nobody}}
 }
 
-func someAccounts() Accounts {
-	return Accounts{
+func someFacts() facts {
+	f := noFacts()
+	f.accounts = Accounts{
 		UID: func(name string) (uint32, error) {
 			if name == "alice" {
 				return 6000, nil
@@ -47,6 +49,7 @@ func someAccounts() Accounts {
 			return 0, errors.New("unknown")
 		},
 	}
+	return f
 }
 
 func TestSiteIsExactlyTheContract(t *testing.T) {
@@ -54,7 +57,7 @@ func TestSiteIsExactlyTheContract(t *testing.T) {
 	require.NoError(t, err)
 	c.Identity = trusted.Identity{Dev: 1, Ino: 2, Size: 3, MtimeSec: 4, MtimeNsec: 5, CtimeSec: 6, CtimeNsec: 7}
 	keys := map[string]string{"debian": "0123456789abcdef", "bare": "fedcba9876543210"}
-	text, err := compile(c, someAccounts(), keys, nil, fixedTime)
+	text, err := compile(c, someFacts(), keys, nil, fixedTime)
 	require.NoError(t, err)
 	assert.Equal(t, "gojail-site "+strconv.Itoa(contract.Version)+`
 config 1 2 3 4 5 6 7
@@ -127,19 +130,19 @@ end
 func TestSiteIsCompiledAgainWhereAnAccountIsUnknown(t *testing.T) {
 	c, err := config.ParseConfig(configtest.Whole(t), "n1")
 	require.NoError(t, err)
-	text, err := compile(c, noAccounts(), nil, nil, fixedTime)
+	text, err := compile(c, noFacts(), nil, nil, fixedTime)
 	require.NoError(t, err)
 	assert.Contains(t, text, "\nuntil 1060\n")
 	assert.Contains(t, text, "\naccess listed\nuid 5001\nend\n", "an unknown name opens nothing")
 	assert.Contains(t, text, "\nlogin 90000\nrule bare uid 5001\nrule bare unknown-user alice\nrule bare unknown-group hpc\nrule debian all 0\njail bare\n", "nor does a later rule count")
 	assert.Equal(t, []string{"user alice of jail debian", "group hpc of jail debian", "group hpc of session.exempt",
-		"user alice of login.rules", "group hpc of login.rules"}, Unknown(c, noAccounts()))
+		"user alice of login.rules", "group hpc of login.rules"}, Unknown(c, noFacts().accounts))
 }
 
 func TestSiteWithOnlyUnknownUsersIsClosed(t *testing.T) {
 	c, err := config.ParseConfig("default = \"a\"\n[jail.a]\nroot = \"/j\"\nusers = [\"nosuch\"]", "")
 	require.NoError(t, err)
-	text, err := compile(c, noAccounts(), nil, nil, fixedTime)
+	text, err := compile(c, noFacts(), nil, nil, fixedTime)
 	require.NoError(t, err)
 	assert.Contains(t, text, "access listed\nend\n")
 }
@@ -149,11 +152,11 @@ func TestWriteSiteReplacesTheFile(t *testing.T) {
 	require.NoError(t, err)
 	state := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(state, "site"), []byte("old"), 0o644))
-	require.NoError(t, Write(c, state, time.Now().Add(time.Minute)))
+	require.NoError(t, Write(c, Networks{}, state, time.Now().Add(time.Minute)))
 	text, err := os.ReadFile(filepath.Join(state, "site"))
 	require.NoError(t, err)
 	assert.True(t, strings.HasPrefix(string(text), "gojail-site "+strconv.Itoa(contract.Version)+"\n"))
-	assert.Contains(t, string(text), "\nkey "+Key(c, c.Jails["a"])+"\n")
+	assert.Contains(t, string(text), "\nkey "+Key(c, &node.Hardware{}, c.Jails["a"])+"\n")
 	st, err := os.Stat(filepath.Join(state, "site"))
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600), st.Mode())
@@ -169,7 +172,7 @@ func TestWriteSiteGivesUpAtTheDeadline(t *testing.T) {
 	unlock, err := filelock.Lock(filepath.Join(state, "site.lock"), time.Now())
 	require.NoError(t, err)
 	defer unlock()
-	err = Write(c, state, time.Now().Add(20*time.Millisecond))
+	err = Write(c, Networks{}, state, time.Now().Add(20*time.Millisecond))
 	assert.ErrorContains(t, err, "cannot lock")
 	assert.NoFileExists(t, filepath.Join(state, "site"))
 }
@@ -177,12 +180,12 @@ func TestWriteSiteGivesUpAtTheDeadline(t *testing.T) {
 func TestWriteSiteNamesAMissingStateDirectory(t *testing.T) {
 	c, err := config.ParseConfig("default = \"none\"\nallow_none = true", "")
 	require.NoError(t, err)
-	err = Write(c, "/nonexistent/state", time.Now())
+	err = Write(c, Networks{}, "/nonexistent/state", time.Now())
 	assert.ErrorContains(t, err, "does the state directory exist, and is it writable?")
 }
 
 func TestKeyChangesWithTheTemplateOnly(t *testing.T) {
-	assert.Len(t, Key((&config.Config{}), &config.Jail{}), contract.KeyLen)
+	assert.Len(t, Key((&config.Config{}), &node.Hardware{}, &config.Jail{}), contract.KeyLen)
 	base := func() *config.Config {
 		c, err := config.ParseConfig(configtest.Whole(t), "n1")
 		require.NoError(t, err)
@@ -191,7 +194,7 @@ func TestKeyChangesWithTheTemplateOnly(t *testing.T) {
 	key := func(change func(c *config.Config, j *config.Jail)) string {
 		c := base()
 		change(c, c.Jails["debian"])
-		return Key(c, c.Jails["debian"])
+		return Key(c, &node.Hardware{}, c.Jails["debian"])
 	}
 	same := key(func(*config.Config, *config.Jail) {})
 	assert.Len(t, same, 16)
@@ -237,7 +240,7 @@ func FuzzSiteLines(f *testing.F) {
 			return // Load refuses these
 		}
 		c.Slurm.Spool = spool
-		text, err := compile(c, noAccounts(), nil, nil, fixedTime)
+		text, err := compile(c, noFacts(), nil, nil, fixedTime)
 		require.NoError(t, err)
 		require.LessOrEqual(t, strings.Count(text, "\n"), 31, "no value makes a line of its own")
 	})
@@ -258,9 +261,9 @@ func TestContractSiteLines(t *testing.T) {
 	c, err := config.ParseConfig(configtest.Whole(t), "n1")
 	require.NoError(t, err)
 	delete(c.Jails, "bare")
-	c.GPUs = [][]string{{"/dev/nvidia0"}}
-	c.Jails["debian"].CDIDevices = &config.CDIDevices{Edits: cdi.Edits{Env: []string{"A=b"}, LibraryDirs: []string{contract.CDIDir + "/lib"}}}
-	site, err := compile(c, someAccounts(), map[string]string{"debian": "0123456789abcdef"}, nil, fixedTime)
+	f := someFacts()
+	f.hardware = &node.Hardware{GPUs: [][]string{{"/dev/nvidia0"}}, CDI: map[string]*node.CDIDevices{"debian": {Edits: cdi.Edits{Env: []string{"A=b"}, LibraryDirs: []string{contract.CDIDir + "/lib"}}}}}
+	site, err := compile(c, f, map[string]string{"debian": "0123456789abcdef"}, nil, fixedTime)
 	require.NoError(t, err)
 	var have []string
 	for line := range strings.Lines(site) {
@@ -277,7 +280,7 @@ func TestSiteWithMungeOfTheHosts(t *testing.T) {
 	for host, want := range map[string]bool{"/opt/slurm": true, "/opt/munge": false} {
 		c, err := config.ParseConfig(fmt.Sprintf(text, host), "n1")
 		require.NoError(t, err)
-		site, err := compile(c, noAccounts(), nil, nil, fixedTime)
+		site, err := compile(c, noFacts(), nil, nil, fixedTime)
 		require.NoError(t, err)
 		assert.Equal(t, want, strings.Contains(site, "\nmount munge bind ro,nosuid,nodev,noexec - /opt/munge/socket\n"), host)
 	}

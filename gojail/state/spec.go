@@ -15,13 +15,14 @@ import (
 
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/contract"
+	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/gojail/plan"
 	"github.com/gojail/gojail/internal/oneline"
 )
 
 // Spec returns the config.json of a sandbox: that of its template, then the job's own mounts and the user's. While the
 // holder lives, mounts are described as the kernel reports them; after that, as planned.
-func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) {
+func Spec(s *State, c *config.Config, h *node.Hardware, job, sandbox string) (*specs.Spec, error) {
 	path := filepath.Join(s.JobDir(job), sandbox)
 	text, err := os.ReadFile(path + contract.SpecSuffix)
 	if err != nil {
@@ -42,7 +43,7 @@ func Spec(s *State, c *config.Config, job, sandbox string) (*specs.Spec, error) 
 	}
 	r := ReadRecord(path)
 	// keepMade drops those that were not made.
-	own := append(plan.JobMounts(c, j, job, r.Alive, os.Stat), plan.UserMountSpecs(users)...)
+	own := append(plan.JobMounts(c, h, j, job, r.Alive, os.Stat), plan.UserMountSpecs(users)...)
 	if r.Alive {
 		table, err := readMountTable(r)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/gojail/site"
 	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/internal/deadline"
 	"github.com/gojail/gojail/internal/trusted"
@@ -27,7 +28,7 @@ func (r *request) networkPath() string {
 
 // readNetworks returns the part of network.toml for the site file. An invalid network.toml fails every step,
 // since it may require networks by default.
-func (r *request) readNetworks() (n config.Networks, err error) {
+func (r *request) readNetworks() (n site.Networks, err error) {
 	if n.Identity, err = trusted.Identify(r.networkPath()); n.Identity == nil || err != nil {
 		return n, err
 	}

@@ -119,14 +119,19 @@ func (r *request) writeSite() ([]mount.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Networks, err = r.readNetworks(); err != nil {
-		return nil, err
-	}
-	if err := site.Write(c, state.Path(), r.lastMoment()); err != nil {
+	if err := r.writeSiteFile(state, c); err != nil {
 		return nil, err
 	}
 	sandbox.EndUnusedZygotes(state, c) // the sweep retries after an error
 	return nil, nil
+}
+
+func (r *request) writeSiteFile(state *state.State, c *config.Config) error {
+	networks, err := r.readNetworks()
+	if err != nil {
+		return err
+	}
+	return site.Write(c, networks, state.Path(), r.lastMoment())
 }
 
 func (r *request) loadJail() (*config.Config, *config.Jail, error) {
@@ -167,7 +172,7 @@ func (r *request) assembleView(plan func(*config.Config, *config.Jail, *node.Hos
 		return err
 	}
 	defer unix.Close(root)
-	facts, err := node.ReadHostWith(c, j, r.words["state"], root)
+	facts, err := node.ReadHostWith(c, node.ReadHardware(c), j, r.words["state"], root)
 	if err != nil {
 		return err
 	}
@@ -239,9 +244,7 @@ func (r *request) sweepNode() ([]mount.Tree, error) {
 	// The site file also has settings of slurm.conf and gres.conf, which slurmd reads again when it
 	// starts.
 	if _, missing := os.Stat(filepath.Join(state.Path(), contract.SiteFile)); missing == nil {
-		if c.Networks, err = r.readNetworks(); err == nil {
-			err = site.Write(c, state.Path(), until)
-		}
+		err = r.writeSiteFile(state, c)
 	}
 	report, err2 := sandbox.Sweep(state, c)
 	err = errors.Join(err, err2)

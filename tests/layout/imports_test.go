@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"gojail/source":    {"gojail/contract", "internal"},
 	"gojail/store":     {"gojail/contract", "internal"},
 	"gojail/lease":     {"gojail/store", "gojail/state", "gojail/node", "gojail/config", "gojail/contract", "internal"},
-	"gojail/metrics":   {"gojail/site", "gojail/store", "gojail/state", "gojail/config", "gojail/contract", "internal"},
+	"gojail/metrics":   {"gojail/node", "gojail/site", "gojail/store", "gojail/state", "gojail/config", "gojail/contract", "internal"},
 	"gojail/build":     {"gojail/source", "gojail/store", "gojail/unpack", "gojail/config", "internal"},
 	"gojail/cli":       {"gojail", "netsetup", "internal"},
 	"gojail/cmd":       {"gojail/cli"},
