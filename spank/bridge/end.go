@@ -60,7 +60,7 @@ func (r *request) endEarlier() ([]mount.Tree, error) {
 
 // openForEnd returns what is needed to end a sandbox: the state directory and the scratch directory.
 func (r *request) openForEnd() (*state.State, string, error) {
-	s, err := state.OpenState(r.words["state"])
+	s, err := r.openState()
 	if err != nil {
 		return nil, "", err
 	}
@@ -84,7 +84,7 @@ func (r *request) findScratch(state *state.State) (string, error) {
 // finishJob does the slow work after the end of a job, for which Slurm does not wait.
 func (r *request) finishJob() ([]mount.Tree, error) {
 	until := r.lastMoment()
-	state, err := state.OpenState(r.words["state"])
+	state, err := r.openState()
 	if err != nil {
 		return nil, err
 	}

@@ -13,13 +13,12 @@ import (
 	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/mount"
 	"github.com/gojail/gojail/gojail/sandbox"
-	"github.com/gojail/gojail/gojail/state"
 	"github.com/gojail/gojail/gojail/subids"
 	"github.com/gojail/gojail/internal/refusal"
 )
 
 func (r *request) openMounts() ([]mount.Tree, error) {
-	c, j, err := r.loadJail()
+	state, c, j, err := r.openJail()
 	if err != nil {
 		return nil, err
 	}
@@ -28,10 +27,6 @@ func (r *request) openMounts() ([]mount.Tree, error) {
 		return nil, refusal.Mark(err)
 	}
 	who, err := r.readCredentials()
-	if err != nil {
-		return nil, err
-	}
-	state, err := state.OpenState(r.words["state"])
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +84,7 @@ func (r *request) findIDs() ([]mount.Tree, error) {
 }
 
 func (r *request) openRange() ([]mount.Tree, error) {
-	c, j, err := r.loadJail()
+	state, c, j, err := r.openJail()
 	if err != nil {
 		return nil, err
 	}
@@ -97,10 +92,6 @@ func (r *request) openRange() ([]mount.Tree, error) {
 	data, also := strconv.Atoi(r.words["data"])
 	if err != nil || also != nil {
 		return nil, fmt.Errorf("range: range=%q and data=%q are not descriptors", r.words["range"], r.words["data"])
-	}
-	state, err := state.OpenState(r.words["state"])
-	if err != nil {
-		return nil, err
 	}
 	template, err := state.Template(j.Name)
 	if err != nil {

@@ -95,14 +95,26 @@ func (r *request) loadConfig() (*config.Config, error) {
 	return node.Load(r.words["config"], r.words["node"])
 }
 
+func (r *request) openState() (*state.State, error) { return state.OpenState(r.words["state"]) }
+
 // openNode opens the state directory and loads the configuration.
 func (r *request) openNode() (*state.State, *config.Config, error) {
-	s, err := state.OpenState(r.words["state"])
+	s, err := r.openState()
 	if err != nil {
 		return nil, nil, err
 	}
 	c, err := r.loadConfig()
 	return s, c, err
+}
+
+// openJail is openNode for a request about a jail.
+func (r *request) openJail() (*state.State, *config.Config, *config.Jail, error) {
+	c, j, err := r.loadJail()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	s, err := r.openState()
+	return s, c, j, err
 }
 
 // readDeadline returns how long the launcher's caller waits.
@@ -145,11 +157,7 @@ func (r *request) loadJail() (*config.Config, *config.Jail, error) {
 
 // attachRoot mounts the jail's root for stage and jail, which come next, in copies of this mount namespace.
 func (r *request) attachRoot() ([]mount.Tree, error) {
-	c, j, err := r.loadJail()
-	if err != nil {
-		return nil, err
-	}
-	state, err := state.OpenState(r.words["state"])
+	state, c, j, err := r.openJail()
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +203,7 @@ func (r *request) assembleJail() ([]mount.Tree, error) {
 		if err != nil {
 			return nil, err
 		}
-		state, err := state.OpenState(r.words["state"])
+		state, err := r.openState()
 		if err != nil {
 			return nil, err
 		}
