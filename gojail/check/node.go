@@ -58,8 +58,8 @@ func (c *checker) checkParts() {
 			continue
 		}
 		found[err.Error()] = true
-		remedy := ""
-		if !strings.Contains(err.Error(), "run: ") && !strings.Contains(err.Error(), "replace it by a copy: ") {
+		remedy, fault := "", (*trusted.Fault)(nil)
+		if !errors.As(err, &fault) || fault.Remedy == "" {
 			remedy = c.describeInstallation()
 		}
 		c.fail("installation", remedy, "%v", err)
@@ -103,7 +103,8 @@ func checkPart(path string) error {
 	}
 	f.Close()
 	if filepath.Ext(path) == "" && st.Mode&0o111 == 0 {
-		return fmt.Errorf("%s: is not executable; run: chmod 755 %s", path, oneline.ShellWord(path))
+		return &trusted.Fault{Path: path, Found: "is not executable",
+			Remedy: "run: chmod 755 " + oneline.ShellWord(path)}
 	}
 	return nil
 }

@@ -82,13 +82,29 @@ func listVisited(path string, owner uint32) ([]string, error) {
 func checkLink(path string, st *unix.Stat_t, owner uint32) error {
 	if st.Uid != 0 && st.Uid != owner {
 		if IsPerson(st.Uid) {
-			return fmt.Errorf("%s: is a symbolic link of uid %d, a user, and not of root; write a path that leads "+
-				"through no user's link or directory", path, st.Uid)
+			return newFault(path, "write a path that leads through no user's link or directory",
+				"is a symbolic link of uid %d, a user, and not of root", st.Uid)
 		}
-		return fmt.Errorf("%s: is a symbolic link of uid %d and not of root; run: chown -h root:root %s", path, st.Uid,
-			path)
+		return newFault(path, "run: chown -h root:root "+path, "is a symbolic link of uid %d and not of root", st.Uid)
 	}
 	return nil
+}
+
+// Fault is the error about a file that others than root may write or replace.
+type Fault struct {
+	Path, Found string
+	Remedy      string // "": the caller knows better
+}
+
+func newFault(path, remedy, format string, args ...any) error {
+	return &Fault{path, fmt.Sprintf(format, args...), remedy}
+}
+
+func (f *Fault) Error() string {
+	if f.Remedy == "" {
+		return f.Path + ": " + f.Found
+	}
+	return f.Path + ": " + f.Found + "; " + f.Remedy
 }
 
 // IsPerson reports whether a uid is a person's (login.defs(5)), whose files root must not take over. 65534 is not: it
@@ -100,7 +116,7 @@ func IsPerson(uid uint32) bool { return uid >= 1000 && uid != 65534 }
 func Check(path string, st *unix.Stat_t, kind uint32) error {
 	if st.Mode&unix.S_IFMT != kind {
 		want := map[uint32]string{unix.S_IFREG: "regular file", unix.S_IFDIR: "directory"}[kind]
-		return fmt.Errorf("%s: not a %s", path, want)
+		return newFault(path, "", "not a %s", want)
 	}
 	if IsPerson(st.Uid) {
 		remedy :=
@@ -109,14 +125,14 @@ func Check(path string, st *unix.Stat_t, kind uint32) error {
 		if kind == unix.S_IFDIR {
 			remedy = "do not take it from the user; choose a path whose directories all belong to root"
 		}
-		return fmt.Errorf("%s: belongs to uid %d, a user, and not to root; %s", path, st.Uid, remedy)
+		return newFault(path, remedy, "belongs to uid %d, a user, and not to root", st.Uid)
 	}
 	if st.Uid != 0 {
-		return fmt.Errorf("%s: belongs to uid %d and not to root; run: chown root:root %s", path, st.Uid, path)
+		return newFault(path, "run: chown root:root "+path, "belongs to uid %d and not to root", st.Uid)
 	}
 	sticky := kind == unix.S_IFDIR && st.Mode&unix.S_ISVTX != 0
 	if st.Mode&0o022 != 0 && !sticky {
-		return fmt.Errorf("%s: is writable by others (mode %04o); run: chmod go-w %s", path, st.Mode&0o7777, path)
+		return newFault(path, "run: chmod go-w "+path, "is writable by others (mode %04o)", st.Mode&0o7777)
 	}
 	return nil
 }
