@@ -4,9 +4,9 @@ package check
 
 import (
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -95,38 +95,23 @@ func (c *checker) isEmptiedByUsers(j *config.Jail) bool {
 // UsersMayChange reports whether a directory that a path leads through, below an open root, belongs to
 // another user than root or is writable by others: then users may create, rename or remove the path's
 // last component. It resolves symbolic links as the kernel does.
-func UsersMayChange(root int, path string) bool {
-	cur, rest := "/", strings.Split(path, "/")
-	for links := 0; len(rest) > 0 && links <= 40; { // the kernel's limit, path_resolution(7)
-		name := rest[0]
-		rest = rest[1:]
-		if name == "" || name == "." {
-			continue
-		}
-		dir, err := rootpath.OpenBeneath(root, cur, rootpath.InRoot)
+func UsersMayChange(root int, path string) (may bool) {
+	_ = rootpath.Follow(path, func(parent, name string) (string, error) {
+		dir, err := rootpath.OpenBeneath(root, parent, rootpath.InRoot)
 		if err != nil {
-			return false // the walk ends where only root can change the path
+			return "", err // the walk ends where only root can change the path
 		}
+		defer unix.Close(dir)
 		var st unix.Stat_t
-		err = unix.Fstat(dir, &st)
+		if err := unix.Fstat(dir, &st); err != nil || st.Uid != 0 || st.Mode&0o022 != 0 {
+			may = true
+			return "", fs.ErrPermission
+		}
 		to := make([]byte, contract.PathMax)
-		n, notALink := unix.Readlinkat(dir, name, to)
-		unix.Close(dir)
-		switch {
-		case err != nil || st.Uid != 0 || st.Mode&0o022 != 0:
-			return true
-		case notALink != nil:
-			cur = filepath.Join(cur, name)
-			continue
-		}
-		links++
-		target := string(to[:n])
-		if filepath.IsAbs(target) {
-			cur = "/"
-		}
-		rest = append(strings.Split(target, "/"), rest...)
-	}
-	return false
+		n, _ := unix.Readlinkat(dir, name, to) // fails if it is no link
+		return string(to[:max(n, 0)]), nil
+	})
+	return may
 }
 
 // isOutOfRoom reports whether a write failed because others have taken the space.

@@ -144,36 +144,18 @@ func (w *Walk) MoveTo(path string) {
 }
 
 // Follow looks up each component of a path, as the kernel does.
-func (w *Walk) Follow(path string) { followPath(path, w.MoveTo) }
+func (w *Walk) Follow(path string) {
+	_ = rootpath.Follow(path, func(dir, name string) (string, error) {
+		next := filepath.Join(dir, name)
+		w.MoveTo(next)
+		target, _ := os.Readlink(next) // "" if it is no link
+		return target, nil
+	})
+}
 
 // Mount returns the mount on which the walk is, waits, or has ended; nil if the table does not list it.
 func (w *Walk) Mount() *Mount {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	return w.table.Above(w.at)
-}
-
-// followPath looks up each component of a path as the kernel does, and calls visit with its path, which has no
-// symbolic links above its last component, before each lookup.
-func followPath(path string, visit func(next string)) {
-	cur, rest := "/", strings.Split(path, "/")
-	for links := 0; len(rest) > 0 && links <= 40; { // the kernel's limit, path_resolution(7)
-		name := rest[0]
-		rest = rest[1:]
-		if name == "" || name == "." {
-			continue
-		}
-		next := filepath.Join(cur, name)
-		visit(next)
-		target, err := os.Readlink(next)
-		if err != nil {
-			cur = next
-			continue
-		}
-		links++
-		if filepath.IsAbs(target) {
-			cur = "/"
-		}
-		rest = append(strings.Split(target, "/"), rest...)
-	}
 }

@@ -4,13 +4,14 @@ package trusted
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/internal/oneline"
+	"github.com/gojail/gojail/internal/rootpath"
 )
 
 // Parents fails if another user than root could replace a directory above a path, including the
@@ -41,41 +42,33 @@ func ParentsOf(path string, owner uint32) error {
 // listVisited walks path as the kernel does, and returns every directory in which it looks up a name. It fails for a
 // symbolic link that belongs neither to root nor to the owner: its user could replace it in a sticky directory. A path
 // that ends early is no error here; opening it will fail.
-func listVisited(path string, owner uint32) ([]string, error) {
-	var dirs []string
-	cur, rest := "/", strings.Split(path, "/")
-	for links := 0; len(rest) > 0; {
-		name := rest[0]
-		rest = rest[1:]
-		if name == "" || name == "." {
-			continue
-		}
-		dirs = append(dirs, cur)
-		next := filepath.Join(cur, name)
+func listVisited(path string, owner uint32) (dirs []string, err error) {
+	err = rootpath.Follow(path, func(dir, name string) (string, error) {
+		dirs = append(dirs, dir)
+		next := filepath.Join(dir, name)
 		var st unix.Stat_t
 		if err := unix.Lstat(next, &st); err != nil {
-			return dirs, nil
+			return "", io.EOF
 		}
 		if st.Mode&unix.S_IFMT != unix.S_IFLNK {
-			cur = next
-			continue
+			return "", nil
 		}
 		if err := checkLink(next, &st, owner); err != nil {
-			return nil, err
+			return "", err
 		}
 		target, err := os.Readlink(next)
 		if err != nil {
-			return nil, fmt.Errorf("%s: cannot read the symbolic link %s: %w", path, next, oneline.Errno(err))
+			return "", fmt.Errorf("%s: cannot read the symbolic link %s: %w", path, next, oneline.Errno(err))
 		}
-		if links++; links > linksMax {
-			return nil, fmt.Errorf("%s: too many symbolic links", path)
-		}
-		if filepath.IsAbs(target) {
-			cur = "/"
-		}
-		rest = append(strings.Split(target, "/"), rest...)
+		return target, nil
+	})
+	switch err {
+	case nil, io.EOF:
+		return dirs, nil
+	case unix.ELOOP:
+		return nil, fmt.Errorf("%s: too many symbolic links", path)
 	}
-	return dirs, nil
+	return nil, err
 }
 
 // checkLink fails if a symbolic link belongs neither to root nor to the owner.
