@@ -127,6 +127,10 @@ func (s *shared) checkSquashed(dir string, owner uint32) error {
 // with the lock once the server is back: f can be repeated after every part of it.
 func runLocked[T any](ctx context.Context, s *shared, what string, f func() (T, error)) (T, error) {
 	lock, err := s.takeLock(ctx)
+	if err == nil && ctx.Err() != nil { // f would write leases on behalf of nobody
+		lock.Close()
+		err = errors.New("the caller has no time left")
+	}
 	if err != nil {
 		var none T
 		return none, fmt.Errorf("pool %s: cannot %s: %w", s.name, what, err)

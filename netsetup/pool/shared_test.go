@@ -275,3 +275,16 @@ func TestDeadlineWhileTheServerHangs(t *testing.T) {
 	close(hang)
 	mustAcquire(t, p, newClaim("7", "n1", "rail0"))
 }
+
+// TestAcquireAfterItsTime: nothing is leased on behalf of a caller whose time is over, and the node's lock is free.
+func TestAcquireAfterItsTime(t *testing.T) {
+	p := newSite(t, "10.1.0.0/24").open(t, "n1")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 {
+		_, err := p.Acquire(ended, newClaim("7", "n1", "rail0"))
+		require.EqualError(t, err, "pool p: cannot lease an address for rail rail0 of job 7 on n1: the caller has no time left")
+	}
+	requireClean(t, p)
+	mustAcquire(t, p, newClaim("7", "n1", "rail0"))
+}
