@@ -205,7 +205,8 @@ static void try_personality_high(void)
 	reached("personality(READ_IMPLIES_EXEC)", syscall(SYS_personality, 1L << 32 | READ_IMPLIES_EXEC | before));
 }
 
-// What x86 alone has: ports, and other conventions of calls: int $0x80, whose call numbers are those of i386, and the numbers of x32.
+// What x86 alone has: ports, and other conventions of calls, int $0x80, whose call numbers are those of i386, and the
+// numbers of x32.
 #ifdef __x86_64__
 static void try_iopl(void) { reached("iopl", syscall(SYS_iopl, 1)); }
 

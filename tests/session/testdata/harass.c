@@ -119,10 +119,8 @@ static int step(int number, int uid, char **argv)
 	return 0;
 }
 
-#ifdef SYS_poll
-#define POLL SYS_poll
-#else
-#define POLL SYS_ppoll /* by which the C library of arm64 polls */
+#ifndef SYS_poll /* the C library of arm64 polls by ppoll(2) */
+#define SYS_poll SYS_ppoll
 #endif
 
 /* Calls whose first argument is a descriptor. close(2) and what only reads or copies the number are left out. */
@@ -137,7 +135,7 @@ static const struct {
 	{SYS_recvmsg, "recvmsg"},    {SYS_getsockopt, "getsockopt"}, {SYS_setsockopt, "setsockopt"},
 	{SYS_fsync, "fsync"},        {SYS_ftruncate, "ftruncate"},   {SYS_fchmod, "fchmod"},
 	{SYS_fchown, "fchown"},      {SYS_fchdir, "fchdir"},         {SYS_getdents64, "getdents64"},
-	{POLL, "poll"},
+	{SYS_poll, "poll"},
 };
 
 /* Reports whether a process is gojail-session with root's effective uid. */
@@ -175,7 +173,7 @@ static void print_call(pid_t pid)
 		return;
 	for (size_t i = 0; i < sizeof(on_descriptor) / sizeof(on_descriptor[0]); i++)
 		if (info.entry.nr == on_descriptor[i].number &&
-		    (info.entry.nr == POLL ? polls_caller(pid, &info) : info.entry.args[0] <= 2) &&
+		    (info.entry.nr == SYS_poll ? polls_caller(pid, &info) : info.entry.args[0] <= 2) &&
 		    is_root_session(pid))
 			dprintf(1, "root: %s of %d\n", on_descriptor[i].name, (int)info.entry.args[0]);
 }
