@@ -232,7 +232,7 @@ test-slurm: deps ## the suite on RELEASE="22.05 24.11 26.05", and a table of all
 KERNEL ?= 6.12
 vm-self test-vm vm vm-storage bench-storage vm-shell: export GOJAIL_KERNEL = $(KERNEL)
 # make vm ARCH=arm64: an emulated guest of that processor.
-vm vm-storage vm-shell: export GOJAIL_ARCH = $(ARCH)
+vm vm-shell: export GOJAIL_ARCH = $(ARCH)
 
 # What is skipped where the kernel has no project quotas for ext4; the guest's has.
 QUOTA_TESTS := TestTeardownForgetsTheLimit|TestTeardownWhateverTheUserDid/ext4_quota_give_it_other_projects
@@ -295,7 +295,7 @@ test-escape: deps ## all attacks on a jail, with thousands of rounds of the race
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@set -o pipefail; GOJAIL_ESCAPE=all tests/disk $(GO) test -json -count=1 -timeout 60m -run '$(call select,./tests/escape)' ./tests/escape | $(BUILD)/summary -each
 
-vm: deps ## TEST=Name: one test in the VM, on RELEASE; PART=2/3: a third of them; PACKAGE=./tests/slurm: of the suite; KERNEL=6.1, 6.12 or newest
+vm: deps ## TEST=Name: one test in the VM, on RELEASE; PART=2/3: a third of them; PACKAGE=./tests/slurm: of the suite; KERNEL=6.1, 6.12 or newest; ARCH=arm64
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
 	@$(BUILD)/summary -each -columns "$(firstword $(RELEASE))" -again tests/vm/test tests/vm/test -run '$(call select,$(or $(PACKAGE),./tests/vm/inside))$(and $(PART),$(LONG_IN_VM),!$(LONG_IN_VM))' $(or $(PACKAGE),./tests/vm/inside)
 

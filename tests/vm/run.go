@@ -19,7 +19,7 @@ import (
 type Options struct {
 	Release  string            // of Slurm: 22.05, 24.11, 26.05; "": this machine's own root
 	Arch     string            // amd64 or arm64; "": this machine's. Another one is emulated
-	Kernel   string            // 6.1, 6.12 or newest (tests/vm/fetch); "": defaultKernel
+	Kernel   string            // as tests/vm/kernel.sh has it; "": defaultKernel
 	Command  []string          // run to its end in the guest, as root
 	Env      []string          // added to PATH, HOME, GuestVariable, ...
 	Dir      string            // working directory; default: the repository

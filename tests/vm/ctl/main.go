@@ -20,7 +20,8 @@ const usage = `usage: ctl run RELEASE COMMAND...           a command in the gues
                                             the packages' tests that match the first and not the second, as go test -json prints them
        ctl bench RELEASE PATTERN PACKAGE    its benchmarks that match
 RELEASE is 22.05, 24.11, 26.05, or host: the guest's root is this machine's.
-GOJAIL_KERNEL is the guest's kernel: 6.1, 6.12 (the default) or newest, GOJAIL_ARCH its processor: amd64, arm64`
+GOJAIL_KERNEL is the guest's kernel: 6.1, 6.12 (the default), newest, or 16k for arm64. GOJAIL_ARCH is its processor:
+amd64 or arm64`
 
 // readKernel returns the kernel that the environment names.
 func readKernel() string { return os.Getenv("GOJAIL_KERNEL") }
