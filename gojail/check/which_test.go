@@ -74,6 +74,21 @@ func TestWhichSlurm(t *testing.T) {
 			assert.True(t, strings.HasPrefix(found[0], test.want), "%s: %s", name, found[0])
 		}
 	}
+	// /usr/bin has links to the commands of one of both, as sites make them for PATH.
+	require.NoError(t, os.MkdirAll(top+"/usr/bin", 0o755))
+	for _, of := range []string{first, other} {
+		link := top + "/usr/bin/srun"
+		os.Remove(link)
+		require.NoError(t, os.Symlink(top+of+"/bin/srun", link))
+		for slurmd, same := range map[string]bool{real: of == first, other: of == other} {
+			n := &checkedNode{dir: t.TempDir()}
+			n.procIn = n.dir + "/proc"
+			require.NoError(t, os.MkdirAll(n.procIn+"/77", 0o755))
+			require.NoError(t, os.Symlink(top+slurmd+"/sbin/slurmd", n.procIn+"/77/exe"))
+			c := &checker{node: n.Node, report: func(Finding) {}, config: &config.Config{}}
+			assert.Equal(t, same, c.checkSlurmdsPrefix(77, top+"/usr/bin"), "%s beside links to %s", slurmd, of)
+		}
+	}
 	c := &checker{}
 	for dir, want := range map[string]string{"/etc/slurm": "the default", "/etc/cluster2": "conf in [slurm]", "/run/slurm/conf": "sent by slurmctld", "/var/spool/slurmd/conf-cache": "sent by slurmctld"} {
 		assert.Equal(t, want, c.describeConf(dir), dir)
