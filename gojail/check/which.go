@@ -111,13 +111,15 @@ func (c *checker) findSlurmdsFile(pid int) string {
 	return ""
 }
 
-// checkSlurmdsPrefix warns of a slurmd that is installed below another prefix than the commands of this Slurm, which may be links.
+// checkSlurmdsPrefix warns of a slurmd that is installed below another prefix than the commands of this Slurm. Those
+// may be links.
 func (c *checker) checkSlurmdsPrefix(pid int, commands string) bool {
 	path, err := os.Readlink(fmt.Sprintf("%s/%d/exe", c.node.proc(), pid))
 	path = strings.TrimSuffix(path, " (deleted)") // by an upgrade
 	real, failed := filepath.EvalSymlinks(filepath.Join(commands, "srun"))
 	prefix := filepath.Dir(filepath.Dir(path))
-	if err != nil || failed != nil || filepath.Base(filepath.Dir(path)) != "sbin" || filepath.Dir(filepath.Dir(real)) == prefix {
+	same := filepath.Dir(filepath.Dir(real)) == prefix
+	if err != nil || failed != nil || filepath.Base(filepath.Dir(path)) != "sbin" || same {
 		return true
 	}
 	c.warn("slurm", fmt.Sprintf("write host = [%q] in [slurm] of %s", prefix, c.config.Path),
