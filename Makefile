@@ -224,9 +224,10 @@ SUITE_DIRS := ./tests/slurm ./tests/escape ./tests/session ./healthcheck/cli
 # Each release of Slurm comes from the Debian suite that has it, in a root of its own.
 RELEASE ?= 22.05 24.11 26.05
 
-test-slurm: deps ## the suite on RELEASE="22.05 24.11 26.05", and a table of all; PART=2/3: a third of it
+test-slurm: deps ## the suite on RELEASE="22.05 24.11 26.05"; SLURM=DIR: on one installed there; PART=2/3: a third of it; TEST=Name: only this
 	@$(GO) build -o $(BUILD)/summary ./tests/summary
-	@$(BUILD)/summary -each -columns "$(RELEASE)" -again tests/releases/test tests/releases/test $(TEST_ARGS) $(if $(PART),-run '$(call select,$(SUITE_DIRS))')
+	@columns="$(if $(SLURM),$$(tests/releases/installed '$(SLURM)'),$(RELEASE))" || exit; \
+		$(BUILD)/summary -each -columns "$$columns" -again tests/releases/test tests/releases/test $(TEST_ARGS) $(if $(TEST)$(PART),-run '$(call select,$(SUITE_DIRS))')
 
 # The kernel of the VM: 6.1, 6.12 or newest, that of Debian 12, 13 and testing.
 KERNEL ?= 6.12

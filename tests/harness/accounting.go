@@ -3,6 +3,7 @@
 package harness
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,7 +51,7 @@ func (c *Cluster) writeSlurmdbdConf() error {
 	}
 	path := filepath.Join(c.root, c.confDir(), "slurmdbd.conf")
 	err := replaceFile(path, strings.Join([]string{
-		"AuthType=auth/munge", "SlurmUser=slurm", "DbdHost=head", "DbdAddr=" + Address, "DbdPort=" + databasePort,
+		"AuthType=auth/" + cmp.Or(c.base.slurm.auth, "munge"), "SlurmUser=slurm", "DbdHost=head", "DbdAddr=" + Address, "DbdPort=" + databasePort,
 		"StorageType=accounting_storage/mysql", "StorageHost=localhost", "StorageUser=root", "StorageLoc=" + databaseName,
 		"LogFile=/var/log/slurm/slurmdbd.log", "PidFile=/run/slurm/slurmdbd.pid", "",
 	}, "\n"), 0o600)

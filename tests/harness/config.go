@@ -41,12 +41,15 @@ const (
 // siteLines returns the site section of slurm.conf.example with the values of a private cluster. Both slurmd
 // share one machine, so each has its own port.
 func (c *Cluster) siteLines() map[string]string {
+	var nodes []string
+	for i, node := range Nodes {
+		nodes = append(nodes, fmt.Sprintf("%s NodeAddr=%s Port=%d CPUs=%d State=UNKNOWN", node, Address, 6818+i, c.options.CPUs))
+	}
 	return map[string]string{
-		"ClusterName":   "private",
-		"SlurmctldHost": "head(" + Address + ")",
-		"NodeName": fmt.Sprintf("n1 NodeAddr=%[2]s Port=6818 CPUs=%[1]d State=UNKNOWN\n"+
-			"NodeName=n2 NodeAddr=%[2]s Port=6819 CPUs=%[1]d State=UNKNOWN", c.options.CPUs, Address),
-		"PartitionName":         "main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP",
+		"ClusterName":           "private",
+		"SlurmctldHost":         "head(" + Address + ")",
+		"NodeName":              strings.Join(nodes, "\nNodeName="),
+		"PartitionName":         "main Nodes=" + strings.Join(Nodes, ",") + " Default=YES MaxTime=INFINITE State=UP",
 		"SlurmdParameters":      "config_overrides",
 		"KillWait":              "2",
 		"ProctrackType":         "proctrack/linuxproc",
@@ -85,6 +88,9 @@ func (c *Cluster) writeSlurmConf() error {
 	conf = setLine(conf, "SchedulerParameters", "batch_sched_delay=0") // instead of three seconds for each batch job
 	for key, value := range c.options.SlurmConf {
 		conf = setLine(conf, key, value)
+	}
+	if conf, err = c.useOwnAuth(conf); err != nil {
+		return err
 	}
 	if text, err = os.ReadFile(filepath.Join(c.repo, "plugstack.conf.example")); err != nil {
 		return err

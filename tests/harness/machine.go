@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -70,15 +71,19 @@ type mountCall struct {
 	data                   string
 }
 
+const (
+	bind            = unix.MS_BIND
+	remountReadOnly = unix.MS_REMOUNT | bind | unix.MS_RDONLY
+)
+
 // listMachineMounts returns the mounts of a machine in order, those that it shares with its host and its own.
 // Targets are relative to the new root.
 func listMachineMounts(root, base string, own bool) []mountCall {
-	const bind, rbind = unix.MS_BIND, unix.MS_BIND | unix.MS_REC
 	mounts := []mountCall{
 		{"", "/", "", unix.MS_REC | unix.MS_PRIVATE, ""},
 		{root, root, "", bind, ""},
-		{filepath.Join(base, "usr"), "usr", "", rbind, ""},
-		{"", "usr", "", unix.MS_REMOUNT | bind | unix.MS_RDONLY, ""},
+		{filepath.Join(base, "usr"), "usr", "", bind | unix.MS_REC, ""},
+		{"", "usr", "", remountReadOnly, ""},
 		{"/dev", "dev", "", bind, ""},
 		{"devpts", "dev/pts", "devpts", unix.MS_NOSUID | unix.MS_NOEXEC, "newinstance,gid=5,mode=620,ptmxmode=666"},
 		{"tmpfs", "dev/shm", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=1777"},
@@ -86,7 +91,7 @@ func listMachineMounts(root, base string, own bool) []mountCall {
 		{"sysfs", "sys", "sysfs", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
 		{"tmpfs", "run", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=755"},
 	}
-	return append(mounts, listCgroupMounts(nameOf(root), own)...)
+	return slices.Concat(mounts, listPrefixMounts(base), listCgroupMounts(nameOf(root), own))
 }
 
 // nameOf returns the name of the machine whose root file system is root.

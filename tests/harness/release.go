@@ -43,6 +43,7 @@ type base struct {
 	root  string // whose /usr and /etc the machine has
 	build string // the directory of lib/ and sbin/ with gojail
 	jail  string // the tree that jails are copied from
+	slurm installation
 }
 
 // findBase returns the parts of the release, or of this machine.
@@ -53,7 +54,7 @@ func findBase(repo string) (base, error) {
 		if err != nil {
 			return base{}, fmt.Errorf("cluster: no jail in build/cache: run make rootfs first")
 		}
-		return base{"/", filepath.Join(repo, "build"), jail}, nil
+		return base{root: "/", build: filepath.Join(repo, "build"), jail: jail}, nil
 	}
 	b := base{build: filepath.Join(repo, "build/releases", release)}
 	var err error
@@ -63,6 +64,7 @@ func findBase(repo string) (base, error) {
 	if err != nil {
 		return base{}, fmt.Errorf("cluster: no root of Slurm %s in build/cache: run tests/releases/make %s first", release, release)
 	}
+	b.slurm = readInstallation(b.root)
 	return b, nil
 }
 

@@ -90,6 +90,7 @@ func (c *Cluster) Do(command Command) Result {
 // Exec prepares a command for the machine, for callers that start and end it themselves.
 // Ending ctx kills it.
 func (c *Cluster) Exec(ctx context.Context, command Command) *exec.Cmd {
+	c.requireNodes(append(command.Args, command.Stdin)...)
 	user, dir := command.User, command.Dir
 	if user == "" {
 		user = "root"

@@ -78,7 +78,7 @@ func (c *Cluster) startNodes() error {
 		}
 	}
 	idle := c.WaitIdle()
-	if config := c.Root("scontrol", "show", "config"); config.Code == 0 {
+	if config := c.Root("scontrol", "show", "config"); len(Nodes) > 1 && config.Code == 0 {
 		if err := checkSeveralSlurmd(config.Stdout); err != nil {
 			return err
 		}

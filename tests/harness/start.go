@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -45,11 +46,12 @@ type Cluster struct {
 	root     string // of the machine, on disk
 	options  Options
 	pidfd    int
+	test     testing.TB // the latest that uses it, see ShowLogs
 	lifeline *os.File
 }
 
 // Nodes of every cluster.
-var Nodes = []string{"n1", "n2"}
+var Nodes = findNodes()
 
 // Up starts a cluster and returns when both nodes are idle.
 func Up(options Options) (*Cluster, error) {

@@ -51,3 +51,30 @@ func TestSlurmOfOneNode(t *testing.T) {
 		assert.ErrorContains(t, checkSeveralSlurmd(other), "without --enable-multiple-slurmd")
 	}
 }
+
+// TestSecondNode: a command names the second node, or asks for two; its text elsewhere may look so.
+func TestSecondNode(t *testing.T) {
+	for _, words := range []string{"srun -wn2 true", "srun -w n2 true", "srun -w n1,n2", "srun -N2 true", "srun -N 2 true", "sbatch --nodes=2", "srun -w n[1-2]",
+		"gojail --node=n2 check", "/usr/sbin/slurmd -N n2", "#SBATCH -N2\n", "#!/bin/sh\nsrun -N2 true\n"} {
+		assert.Regexp(t, secondNode, words)
+	}
+	for _, words := range []string{"srun true", "srun -n2 true", "srun -wn1 -N1 -n2 true", "srun --ntasks=2 -N 1", "cat /tmp/xn2", "gojail --node=n1 check"} {
+		assert.NotRegexp(t, secondNode, words)
+	}
+}
+
+// TestPrefixOfAnInstallation: what tests/releases/installed wrote is read, and a prefix outside /usr is mounted in the machine, read-only.
+func TestPrefixOfAnInstallation(t *testing.T) {
+	root := t.TempDir()
+	assert.Empty(t, readInstallation(root))
+	assert.Empty(t, listPrefixMounts(root))
+	for prefix, mounts := range map[string][]mountCall{
+		"/usr": nil, "/usr/local": nil,
+		"/opt/slurm": {{root + "/opt/slurm", "opt/slurm", "", bind, ""}, {"", "opt/slurm", "", remountReadOnly, ""}},
+	} {
+		text := "prefix=" + prefix + "\nplugins=" + prefix + "/lib/slurm\nauth=munge\nseveral=no\n"
+		require.NoError(t, os.WriteFile(filepath.Join(root, "slurm-tree"), []byte(text), 0o644))
+		assert.Equal(t, installation{prefix, prefix + "/lib/slurm", "munge", "no"}, readInstallation(root))
+		assert.Equal(t, mounts, listPrefixMounts(root))
+	}
+}

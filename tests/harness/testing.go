@@ -22,7 +22,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -65,6 +64,7 @@ func Start(t testing.TB, options Options) *Cluster {
 
 // ShowLogs prints what the daemons logged during the test if it fails.
 func (c *Cluster) ShowLogs(t testing.TB) {
+	c.test = t
 	begin := map[string]int{}
 	for _, of := range append([]string{"slurmctld"}, Nodes...) {
 		begin[of] = len(c.Log(of))
@@ -116,20 +116,6 @@ func ReadNumber(t testing.TB, name string, other uint64) uint64 {
 	n, err := strconv.ParseUint(text, 10, 64)
 	require.NoError(t, err, name)
 	return n
-}
-
-// PluginDirs returns Slurm's own directory of plugins and gojail's, as PluginDir of slurm.conf(5) names them.
-func PluginDirs(t testing.TB) string {
-	t.Helper()
-	root := "/"
-	if release := Release(); release != "" {
-		root = filepath.Join("../../build/cache/slurm-" + release)
-	}
-	found, err := filepath.Glob(filepath.Join(root, "usr/lib/*/slurm-wlm"))
-	require.NoError(t, err)
-	require.Len(t, found, 1)
-	_, inside, _ := strings.Cut(found[0], "usr/lib/")
-	return "/usr/lib/" + inside + ":" + Prefix + "/lib/gojail"
 }
 
 // UpHead starts a cluster without nodes: munged and slurmctld. The caller names

@@ -15,13 +15,20 @@ import (
 
 // feature is something of Slurm's that touches namespaces or the hooks' processes.
 type feature struct {
-	name        string
-	since, last string // releases that have it; "" is no limit
-	conf        map[string]string
-	files       map[string]string
-	check       string // what gojail check says of it; a failed check: it is refused
-	refused     bool
-	private     bool // steps are in mounts of the job's own, with /data
+	name    string
+	since   string // first release that has it; "" is no limit
+	plugin  string // of Slurm's that it is, if not every release has it
+	conf    map[string]string
+	files   map[string]string
+	check   string // what gojail check says of it; a failed check: it is refused
+	refused bool
+	private bool // steps are in mounts of the job's own, with /data
+}
+
+// isThere reports whether the Slurm of the clusters has the feature.
+func (f *feature) isThere(t *testing.T) bool {
+	t.Helper()
+	return f.since <= harness.Version() && (f.plugin == "" || harness.HasPlugin(t, f.plugin))
 }
 
 const oldContainer = "AutoBasePath=true\nBasePath=/var/lib/slurm/container\n"
@@ -36,17 +43,17 @@ var features = []feature{
 	{name: "slurmstepd_memlock", conf: map[string]string{"LaunchParameters": "slurmstepd_memlock"}},
 	{name: "slurmstepd_memlock_all", conf: map[string]string{"LaunchParameters": "slurmstepd_memlock_all"}},
 	{name: "UsePAM=0", conf: map[string]string{"UsePAM": "0"}},
-	{name: "contain_spank", since: "24.11", conf: map[string]string{"SlurmdParameters": "config_overrides,contain_spank"}},
-	{name: "job_container/tmpfs", last: "25.05",
+	{name: "contain_spank", since: "24.05", conf: map[string]string{"SlurmdParameters": "config_overrides,contain_spank"}},
+	{name: "job_container/tmpfs", plugin: "job_container_tmpfs",
 		conf:  map[string]string{"JobContainerType": "job_container/tmpfs", "PrologFlags": "Contain"},
 		files: map[string]string{"/etc/slurm/job_container.conf": oldContainer}, check: "EntireStepInNS=true", refused: true},
-	{name: "EntireStepInNS", since: "24.11", last: "25.05",
+	{name: "EntireStepInNS", since: "24.11", plugin: "job_container_tmpfs",
 		conf:  map[string]string{"JobContainerType": "job_container/tmpfs", "PrologFlags": "Contain"},
 		files: map[string]string{"/etc/slurm/job_container.conf": oldContainer + "EntireStepInNS=true\nDirs=/tmp,/dev/shm,/data\n"}, private: true},
-	{name: "namespace/linux", since: "26.05",
+	{name: "namespace/linux", plugin: "namespace_linux",
 		conf:  map[string]string{"NamespaceType": "namespace/linux", "PrologFlags": "Contain"},
 		files: withNamespaceConf("  dirs: /tmp,/dev/shm,/data\n"), private: true},
-	{name: "namespace/linux with PIDs", since: "26.05",
+	{name: "namespace/linux with PIDs", plugin: "namespace_linux",
 		conf:  map[string]string{"NamespaceType": "namespace/linux", "PrologFlags": "Contain"},
 		files: withNamespaceConf("  clone_ns_flags: [CLONE_NEWPID]\n")},
 }
@@ -54,9 +61,8 @@ var features = []feature{
 // TestFeatures: a step with each feature of Slurm is in its jail in every respect,
 // a fault is the job's alone, and no node drains.
 func TestFeatures(t *testing.T) {
-	release := harness.Version()
 	for _, f := range features {
-		if f.since > release || f.last != "" && f.last < release {
+		if !f.isThere(t) {
 			continue // "-" in the table of releases
 		}
 		t.Run(f.name, func(t *testing.T) {

@@ -172,7 +172,7 @@ func checkRequeuedChannel(t *testing.T, c *harness.Cluster) {
 func TestIMEXChannelsInNamespaces(t *testing.T) {
 	needIMEX(t)
 	for _, f := range features {
-		if f.name != "contain_spank" && !f.private || f.since > harness.Version() || f.last != "" && f.last < harness.Version() {
+		if f.name != "contain_spank" && !f.private || !f.isThere(t) {
 			continue
 		}
 		t.Run(f.name, func(t *testing.T) {
