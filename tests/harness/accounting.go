@@ -21,7 +21,7 @@ func Accounting() bool {
 		return false
 	}
 	for _, program := range []string{"usr/sbin/slurmdbd", "usr/sbin/mariadbd", "usr/bin/mariadb-install-db", "usr/bin/mariadb"} {
-		if _, err := os.Stat(filepath.Join(from.root, program)); err != nil {
+		if _, err := os.Lstat(filepath.Join(from.root, program)); err != nil {
 			return false
 		}
 	}
