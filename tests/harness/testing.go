@@ -49,6 +49,11 @@ func Start(t testing.TB, options Options) *Cluster {
 	if why := Missing(); why != "" {
 		t.Skip(why)
 	}
+	for _, value := range options.SlurmConf {
+		if len(Nodes) == 1 && secondNode.MatchString(value) {
+			t.Skip(oneNode)
+		}
+	}
 	c, err := Up(options)
 	if err != nil {
 		t.Fatal(err)

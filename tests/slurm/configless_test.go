@@ -39,10 +39,10 @@ func TestConfigless(t *testing.T) {
 	}()
 	require.True(t, harness.Poll(harness.Timeout, func() bool { return readFile(c, jailHome+"state") == "running\n" }))
 	const conf = "/srv/slurmctld/slurm.conf"
-	replaceFile(t, c.Path(conf), readFile(c, conf)+"PartitionName=extra Nodes=n2 State=UP\n")
+	replaceFile(t, c.Path(conf), readFile(c, conf)+"PartitionName=extra Nodes=n1 State=UP\n")
 	r := c.Root("scontrol", "reconfigure")
 	require.Zero(t, r.Code, r)
-	requireOutput(t, "PartitionName=extra Nodes=n2 State=UP", <-running)
+	requireOutput(t, "PartitionName=extra Nodes=n1 State=UP", <-running)
 }
 
 // TestConfiglessInclude: slurmctld sends plugstack.conf, but not what that includes: the node must have it.
