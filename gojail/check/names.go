@@ -5,7 +5,6 @@ package check
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,7 +115,7 @@ func hasUser(j *config.Jail, root int, id string) bool {
 		}
 	}
 	return id != "" && !slices.Contains(j.Host, path) &&
-		slices.ContainsFunc(strings.Split(readInRoot(root, path), "\n"),
+		slices.ContainsFunc(strings.Split(node.ReadTextIn(root, path, passwdMax), "\n"),
 			func(line string) bool { return isOfID(line, id) })
 }
 
@@ -171,7 +170,7 @@ func (c *checker) findServiceGap(root int, mounts []specs.Mount) (gap string) {
 	const path = "/etc/nsswitch.conf"
 	text := c.readNodeFile(path)
 	if !isMounted(path) {
-		text = readInRoot(root, path)
+		text = node.ReadTextIn(root, path, passwdMax)
 	}
 	gap = "its nsswitch.conf names no such service"
 	for i, service := range parseNameServices(text) {
@@ -208,16 +207,5 @@ func isBound(mounts []specs.Mount, dir string) bool {
 // readNodeFile returns the text of a file of the node, "" if there is none.
 func (c *checker) readNodeFile(path string) string {
 	text, _ := os.ReadFile(c.node.path(path))
-	return string(text)
-}
-
-// readInRoot returns the text, up to a limit, of a file of a jail, "" if it cannot be read.
-func readInRoot(root int, path string) string {
-	f, err := rootpath.OpenFileInRoot(root, path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	text, _ := io.ReadAll(io.LimitReader(f, passwdMax))
 	return string(text)
 }

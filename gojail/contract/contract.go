@@ -27,9 +27,6 @@ const (
 	DefaultDeadline = 10 * time.Second // of a launch, without a configuration
 )
 
-// replyFD is the descriptor on which gojail-launcher writes its answer.
-const replyFD = 3
-
 // KeyLen is the length of a template's key in the site file and in records, in bytes.
 const KeyLen = 16
 

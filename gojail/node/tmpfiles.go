@@ -47,7 +47,7 @@ func readRunEntries(root int) (entries []RunEntry) {
 	}
 	seen := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		for line := range strings.Lines(readTextIn(root, files[name], tmpfilesSizeMax)) {
+		for line := range strings.Lines(ReadTextIn(root, files[name], tmpfilesSizeMax)) {
 			path, entry := parseTmpfile(line)
 			if path == "" || seen[path] { // the first line for a path counts
 				continue
@@ -116,9 +116,9 @@ func listDirectoryIn(root int, path string, most int) []string {
 	return names
 }
 
-// readTextIn returns the beginning of a regular file of an open root, or "" if it cannot be read. A link to /dev/null,
+// ReadTextIn returns the beginning of a regular file of an open root, or "" if it cannot be read. A link to /dev/null,
 // by which an administrator hides a file, is not a regular file.
-func readTextIn(root int, path string, most int64) string {
+func ReadTextIn(root int, path string, most int64) string {
 	f, err := rootpath.OpenFileInRoot(root, path)
 	if err != nil {
 		return ""

@@ -24,20 +24,6 @@ type dockerImage struct {
 	Layers   []string
 }
 
-func (s Source) openDockerArchive(_ context.Context, options Options) (*Image, error) {
-	b, err := openTarBlobs(s.rest)
-	if err != nil {
-		return nil, err
-	}
-	image, err := readDockerArchive(b, s.tag, options.Platform)
-	if err != nil {
-		b.Close()
-		return nil, fmt.Errorf("%s: %w", s.rest, err)
-	}
-	image.close = b.Close
-	return image, nil
-}
-
 func readDockerArchive(b blobs, tag, platform string) (*Image, error) {
 	wanted, err := parsePlatform(platform)
 	if err != nil {

@@ -23,30 +23,22 @@ const tagAnnotation = "org.opencontainers.image.ref.name"
 // indexDepth is the limit of nested indexes on the way to an image.
 const indexDepth = 4
 
-func (s Source) openLayout(_ context.Context, options Options) (*Image, error) {
-	b, err := openDirBlobs(s.rest)
-	if err != nil {
-		return nil, err
+// openArchive returns a function that opens an image in the files that open returns.
+func (s Source) openArchive(open func(path string) (blobs, error), read func(b blobs, tag, platform string) (*Image, error),
+) func(context.Context, Options) (*Image, error) {
+	return func(_ context.Context, options Options) (*Image, error) {
+		b, err := open(s.rest)
+		if err != nil {
+			return nil, err
+		}
+		image, err := read(b, s.tag, options.Platform)
+		if err != nil {
+			b.Close()
+			return nil, fmt.Errorf("%s: %w", s.rest, err)
+		}
+		image.close = b.Close
+		return image, nil
 	}
-	return s.openImage(b, options)
-}
-
-func (s Source) openLayoutArchive(_ context.Context, options Options) (*Image, error) {
-	b, err := openTarBlobs(s.rest)
-	if err != nil {
-		return nil, err
-	}
-	return s.openImage(b, options)
-}
-
-func (s Source) openImage(b blobs, options Options) (*Image, error) {
-	image, err := readLayout(b, s.tag, options.Platform)
-	if err != nil {
-		b.Close()
-		return nil, fmt.Errorf("%s: %w", s.rest, err)
-	}
-	image.close = b.Close
-	return image, nil
 }
 
 // readLayout finds an image of a layout by its tag and its platform.

@@ -107,9 +107,10 @@ type Layer struct {
 // Open opens a source.
 func (s Source) Open(ctx context.Context, options Options) (*Image, error) {
 	open := map[string]func(context.Context, Options) (*Image, error){
-		kindOCI: s.openLayout, kindOCIArchive: s.openLayoutArchive, kindDockerArchive: s.openDockerArchive,
-		kindRegistry: s.openRegistry,
-		kindDir:      s.openDir, kindTar: s.openTar, kindDebootstrap: s.openDebootstrap,
+		kindOCI: s.openArchive(openDirBlobs, readLayout), kindOCIArchive: s.openArchive(openTarBlobs, readLayout),
+		kindDockerArchive: s.openArchive(openTarBlobs, readDockerArchive),
+		kindRegistry:      s.openRegistry,
+		kindDir:           s.openDir, kindTar: s.openTar, kindDebootstrap: s.openDebootstrap,
 	}[s.kind]
 	return open(ctx, options)
 }

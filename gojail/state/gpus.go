@@ -3,14 +3,10 @@
 package state
 
 import (
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/gojail/gojail/gojail/contract"
 )
@@ -23,18 +19,9 @@ type GPU struct {
 
 // GPUs returns the GPUs of a job as its steps noted them, each once, with the first jail that got it.
 func (s *State) GPUs(job string) ([]GPU, error) {
-	file, err := os.OpenFile(filepath.Join(s.JobDir(job), contract.GPUsFile),
-		os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if os.IsNotExist(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, 64<<10))
+	text, err := readNotes(filepath.Join(s.JobDir(job), contract.GPUsFile))
 	var gpus []GPU
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		jail, list, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		for _, index := range parseIndexes(list) {
 			if !slices.ContainsFunc(gpus, func(g GPU) bool { return g.Index == index }) {

@@ -37,14 +37,20 @@ func (s *State) SandboxVersions(job, sandbox string) ([]string, error) {
 }
 
 func readVersions(path string) ([]string, error) {
+	text, err := readNotes(path)
+	return strings.Fields(text), err
+}
+
+// readNotes returns what steps noted in a file, "" if there is none.
+func readNotes(path string) (string, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if os.IsNotExist(err) {
-		return nil, nil
+		return "", nil
 	}
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, 64<<10))
-	return strings.Fields(string(text)), err
+	return string(text), err
 }

@@ -29,10 +29,7 @@ node if all checks are good; forget itself changes nothing in Slurm.`,
 			if !slices.Contains(checks.Names(), args[0]) {
 				return newUnknownCheckError(args[0])
 			}
-			if err := requireRoot(cmd); err != nil {
-				return err
-			}
-			c, err := n.loadConfig(cmd)
+			c, err := n.loadConfigAsRoot(cmd)
 			if err != nil {
 				return err
 			}

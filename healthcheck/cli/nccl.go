@@ -61,10 +61,7 @@ type ncclReport interface {
 }
 
 func (n *node) runNCCL(cmd *cobra.Command, want nccl.Selection, dry, json bool) error {
-	if err := requireRoot(cmd); err != nil {
-		return err
-	}
-	c, err := n.loadConfig(cmd)
+	c, err := n.loadConfigAsRoot(cmd)
 	if err != nil {
 		return err
 	}

@@ -182,10 +182,10 @@ func requireCheckName(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// requireRoot returns an error where a command is not run by root.
-func requireRoot(cmd *cobra.Command) error {
+// loadConfigAsRoot is loadConfig for a command of root.
+func (n *node) loadConfigAsRoot(cmd *cobra.Command) (*config.Config, error) {
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("%s must be run as root", cmd.CommandPath())
+		return nil, fmt.Errorf("%s must be run as root", cmd.CommandPath())
 	}
-	return nil
+	return n.loadConfig(cmd)
 }

@@ -27,10 +27,7 @@ import (
 // reports.
 func (n *node) runHealthCheck(cmd *cobra.Command) error {
 	began := time.Now()
-	if err := requireRoot(cmd); err != nil {
-		return err
-	}
-	c, err := n.loadConfig(cmd)
+	c, err := n.loadConfigAsRoot(cmd)
 	if err != nil {
 		return err
 	}

@@ -109,18 +109,6 @@ func HasAnything(state, job string) bool {
 	return len(left) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)
 }
 
-// FindNetwork returns the network of a job. state is Site.State.
-func FindNetwork(state, job string) (*Network, error) {
-	r, err := store(state).readRecord(job)
-	if err != nil {
-		return nil, err
-	}
-	if r == nil || r.Network == nil {
-		return nil, fmt.Errorf("job %s has no complete network", job)
-	}
-	return r.Network, nil
-}
-
 // Lift ends the quarantine of a VF that an administrator has restored. It removes the VF's journal, and with it the
 // recorded original state. It holds the locks of the job and of the node, so that nobody else restores the VF or gives
 // it to a job meanwhile. It calls busy with a lock's path before it waits for that lock.

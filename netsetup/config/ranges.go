@@ -24,9 +24,6 @@ func (r Range) CountAddresses() uint64 {
 	return low + 1
 }
 
-// contains reports whether the address is in the range.
-func (r Range) contains(a netip.Addr) bool { return !a.Less(r.First) && !r.Last.Less(a) }
-
 // String returns "10.0.0.10-10.0.0.99", or the one address.
 func (r Range) String() string {
 	if r.First == r.Last {

@@ -33,7 +33,7 @@ func DescribeUse(state, job, path string, namespace *os.File) (string, error) {
 }
 
 func readUse(state, job, path string, namespace *os.File) (sum traffic, err error) {
-	network, err := attach.FindNetwork(attach.StateDir(state), job)
+	network, err := attach.ReadNetwork(attach.StateDir(state), job)
 	if err != nil {
 		return sum, err
 	}

@@ -33,7 +33,7 @@ func TestUseOfANamespace(t *testing.T) {
 	_, err = readUse(dir, "17", path, namespace)
 	assert.EqualError(t, err, "the counters of 0000:86:00.2 at the start of job 17 are unknown")
 	_, err = readUse(dir, "18", path, namespace)
-	assert.EqualError(t, err, "job 18 has no complete network")
+	assert.EqualError(t, err, "read the network of job 18: file does not exist")
 
 	_, err = ReadCounters(path, namespace, rails[:1])
 	assert.EqualError(t, err, "rail rail0: the counters of 0000:86:00.2 at the start of the job are unknown")

@@ -71,14 +71,6 @@ func findPlaces(ctx context.Context, arch, release, kernel string) (p places, er
 	return p, err
 }
 
-// findMissing returns why no guest of a release can run here, or "".
-func findMissing(release, kernel string) string {
-	if _, err := findPlaces(context.Background(), "", release, kernel); err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
 // findRepository returns the root of the work tree: the directory of go.mod.
 func findRepository() (string, error) {
 	dir, err := os.Getwd()

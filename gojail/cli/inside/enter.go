@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,16 +38,7 @@ srun --overlap --jobid=JOB --jail=NAME --pty bash`,
   gojail enter 4711
   gojail enter 4711 -- ls -l /tmp
   gojail enter 4711 -u root`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
-				return fmt.Errorf("gojail enter needs a job's number; see: gojail ls")
-			}
-			if len(args) > 1 && cmd.ArgsLenAtDash() != 1 {
-				return fmt.Errorf("write -- before the command: gojail enter %s -- %s", args[0],
-					strings.Join(args[1:], " "))
-			}
-			return nil
-		},
+		Args: takeCommand("needs a job's number; see: gojail ls"),
 		RunE: func(_ *cobra.Command, args []string) error { return n.enterSandbox(args[0], sandbox, name, args[1:]) },
 	}
 	cmd.Flags().StringVarP(&name, "user", "u", "", "root of the sandbox, or the owner of the job (default: the owner)")

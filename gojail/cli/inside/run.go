@@ -57,16 +57,7 @@ the jail, and what may be mounted, apply as for a job; nobody may use any jail.`
 		Example: `  gojail run debian
   gojail run debian -- cat /etc/os-release
   gojail run debian -u root --jail-mount=/data:/mnt:ro -- ls -l /mnt`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
-				return fmt.Errorf("gojail run needs the name of a jail; see: gojail run --help")
-			}
-			if len(args) > 1 && cmd.ArgsLenAtDash() != 1 {
-				return fmt.Errorf("write -- before the command: gojail run %s -- %s", args[0],
-					strings.Join(args[1:], " "))
-			}
-			return nil
-		},
+		Args:              takeCommand("needs the name of a jail; see: gojail run --help"),
 		ValidArgsFunction: n.CompleteJailNames,
 		RunE: func(_ *cobra.Command, args []string) error {
 			who, err := findRunner(name)
@@ -202,4 +193,18 @@ func exitCodeOf(state *os.ProcessState) int {
 		return 128 + int(status.Signal())
 	}
 	return state.ExitCode()
+}
+
+// takeCommand returns the check of the arguments OBJECT [-- COMMAND].
+func takeCommand(lack string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
+			return fmt.Errorf("gojail %s %s", cmd.Name(), lack)
+		}
+		if len(args) > 1 && cmd.ArgsLenAtDash() != 1 {
+			return fmt.Errorf("write -- before the command: gojail %s %s -- %s", cmd.Name(), args[0],
+				strings.Join(args[1:], " "))
+		}
+		return nil
+	}
 }
