@@ -109,13 +109,7 @@ func TestNothingIsTypedIntoRootsTerminal(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	require.NoError(t, exec.Command("cp", self, s.root+"/data/push").Run())
-	job := s.command("run", "tiny", "--", "sh", "-c", "echo up; exec sleep 606")
-	up, err := job.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, job.Start())
-	defer func() { job.Process.Signal(unix.SIGTERM); job.Wait() }()
-	_, err = up.Read(make([]byte, 3))
-	require.NoError(t, err)
+	s.startSandbox(t)
 	list, err := s.gojail("ls")
 	require.NoError(t, err)
 	for _, on := range [][3]bool{{true, true, true}, {true, false, false}, {false, true, false}, {false, false, true}} {
@@ -191,4 +185,16 @@ func TestOutputOfATerminal(t *testing.T) {
 		cmd.Process.Kill()
 		t.Error("what writes in the background keeps the command")
 	}
+}
+
+// startSandbox runs a program in a sandbox for the rest of the test.
+func (s *testSite) startSandbox(t *testing.T) {
+	t.Helper()
+	job := s.command("run", "tiny", "--", "sh", "-c", "echo up; exec sleep 606")
+	up, err := job.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, job.Start())
+	t.Cleanup(func() { job.Process.Signal(unix.SIGTERM); job.Wait() })
+	_, err = up.Read(make([]byte, 3))
+	require.NoError(t, err)
 }

@@ -117,24 +117,6 @@ func TestUsersWordsAreNoDrivers(t *testing.T) {
 	}
 }
 
-// The driver's own word counts, not that of a preceding process name.
-func TestXIDWithANameThatLies(t *testing.T) {
-	for row, verdict := range map[string]check.Verdict{
-		"NVRM: Xid (PCI:0000:1b:00): 79, pid=1, name=IN= OUT= SRC=1., GPU has fallen off the bus.":                                          check.Fail,
-		"NVRM: Xid (PCI:0000:1b:00): 79, pid=1, name=IN= OUT= MACSRC, GPU has fallen off the bus.":                                          check.Fail,
-		"NVRM: Xid (PCI:0000:1b:00): 145, pid=1, name=x Fatal y, RLW_REMAP Nonfatal XC0 i0 Link 08":                                         check.Warn,
-		"NVRM: Xid (PCI:0000:1b:00): 145, pid=1, name=x Nonfatal y, RLW_REMAP Fatal XC0 i0 Link 08":                                         check.Fail,
-		"NVRM: Xid (PCI:0000:1b:00): 145, RLW_REMAP Nonfatal XC0 i0 Link 08 (0x1), A Fatal x":                                               check.Warn,
-		"NVRM: Xid (PCI:0000:1b:00): 145, pid=1, name=, A Fatal XC0 i, RLW_REMAP  Nonfatal   XC0 i0 Link -1 (0x1)":                          check.Warn,
-		"NVRM: Xid (PCI:0000:1b:00): 145, pid=1, name=, A Fatal XC0 i, words of a later driver, Nonfatal x":                                 check.Warn,
-		"NVRM: Xid (PCI:0000:1b:00): 154, pid=1, name=a to b, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)":      check.OK,
-		"NVRM: Xid (PCI:0000:1b:00): 154, pid=1, name=(None) to x, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)": check.Fail,
-	} {
-		_, _, got := judgeXID(row)
-		assert.Equal(t, verdict.String(), got.String(), row)
-	}
-}
-
 // A disk whose driver is a user's program can report errors at will.
 func TestKernelLogOfAUsersDisk(t *testing.T) {
 	h, s := testHost(t), config.DefaultSettings()

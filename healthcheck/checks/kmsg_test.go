@@ -158,7 +158,17 @@ func TestXIDOneByOne(t *testing.T) {
 		"NVRM: Xid (PCI:0000:1b:00): 145, RLW_REMAP Nonfatal XC0 i0 Link 08":                                               check.Warn,
 		"NVRM: Xid (PCI:0000:1b:00): 99999, many digits":                                                                   check.OK,
 		"NVRM: The NVIDIA GPU 0000:1b:00.0 (PCI ID: 10de:2330) installed in this system has fallen off the bus and is not": check.Fail,
-		"x NVRM: Xid (PCI:0000:1b:00): 79, not the driver's line":                                                          check.OK,
+		// The driver's own word counts, not that of a preceding process name.
+		"NVRM: Xid (PCI:0000:1b:00): 79, pid=1, name=IN= OUT= SRC=1., GPU has fallen off the bus.":                                          check.Fail,
+		"NVRM: Xid (PCI:0000:1b:00): 79, pid=1, name=IN= OUT= MACSRC, GPU has fallen off the bus.":                                          check.Fail,
+		"NVRM: Xid (PCI:0000:1b:00): 145, pid=1, name=x Fatal y, RLW_REMAP Nonfatal XC0 i0 Link 08":                                         check.Warn,
+		"NVRM: Xid (PCI:0000:1b:00): 145, pid=1, name=x Nonfatal y, RLW_REMAP Fatal XC0 i0 Link 08":                                         check.Fail,
+		"NVRM: Xid (PCI:0000:1b:00): 145, RLW_REMAP Nonfatal XC0 i0 Link 08 (0x1), A Fatal x":                                               check.Warn,
+		"NVRM: Xid (PCI:0000:1b:00): 145, pid=1, name=, A Fatal XC0 i, RLW_REMAP  Nonfatal   XC0 i0 Link -1 (0x1)":                          check.Warn,
+		"NVRM: Xid (PCI:0000:1b:00): 145, pid=1, name=, A Fatal XC0 i, words of a later driver, Nonfatal x":                                 check.Warn,
+		"NVRM: Xid (PCI:0000:1b:00): 154, pid=1, name=a to b, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)":      check.OK,
+		"NVRM: Xid (PCI:0000:1b:00): 154, pid=1, name=(None) to x, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)": check.Fail,
+		"x NVRM: Xid (PCI:0000:1b:00): 79, not the driver's line":                                                                           check.OK,
 	} {
 		_, _, got := judgeXID(row)
 		assert.Equal(t, verdict.String(), got.String(), row)

@@ -130,13 +130,18 @@ func addBridge(t testing.TB, n *Namespace, others ...*Namespace) {
 // runIP runs iproute2 in the namespace, as an independent view of the state.
 func runIP(t testing.TB, n *Namespace, args string) string {
 	t.Helper()
+	out, err := tryIP(n, args)
+	require.NoError(t, err, "ip %s: %s", args, out)
+	return out
+}
+
+func tryIP(n *Namespace, args string) (string, error) {
 	var out []byte
 	err := netns.RunInside(n.fd, func() (err error) {
 		out, err = exec.Command("ip", strings.Fields(args)...).CombinedOutput()
 		return err
 	})
-	require.NoError(t, err, "ip %s: %s", args, out)
-	return string(out)
+	return string(out), err
 }
 
 func parsePrefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
@@ -144,11 +149,7 @@ func parsePrefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 // runFailingIP runs a command of iproute2 that must fail.
 func runFailingIP(t testing.TB, n *Namespace, args string) string {
 	t.Helper()
-	var out []byte
-	err := netns.RunInside(n.fd, func() (err error) {
-		out, err = exec.Command("ip", strings.Fields(args)...).CombinedOutput()
-		return err
-	})
+	out, err := tryIP(n, args)
 	require.Error(t, err, "ip %s: %s", args, out)
-	return string(out)
+	return out
 }

@@ -125,22 +125,10 @@ __attribute__((constructor)) static void loaded(void)
 }
 `
 
-// plantFile puts a file into the jail "owned" for the rest of the test. The jail's files are hard links to the
-// cache: an existing file is moved aside.
+// plantFile puts a file into the jail "owned" for the rest of the test.
 func (s *site) plantFile(t *testing.T, path string, text []byte) {
 	t.Helper()
-	path = s.Path(owned + path)
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	if _, err := os.Lstat(path); err == nil {
-		require.NoError(t, os.Rename(path, path+".was"))
-	}
-	t.Cleanup(func() {
-		os.Remove(path)
-		if _, err := os.Lstat(path + ".was"); err == nil {
-			require.NoError(t, os.Rename(path+".was", path))
-		}
-	})
-	require.NoError(t, os.WriteFile(path, text, 0o755))
+	s.PlantFile(t, owned+path, text)
 }
 
 // TestPlantedLibraries has a jail in which every configuration file names the attacker's

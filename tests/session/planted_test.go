@@ -95,20 +95,8 @@ func TestPlantedFilesOnALoginNode(t *testing.T) {
 	s.requireNotTrapped(t)
 }
 
-// plantFile puts a file into the jail "other" for the rest of the test. The jail's files are hard links to the cache: an existing
-// file is moved aside.
+// plantFile puts a file into the jail "other" for the rest of the test.
 func (s *site) plantFile(t *testing.T, path, text string) {
 	t.Helper()
-	path = s.Path("/srv/jails/other" + path)
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	if _, err := os.Lstat(path); err == nil {
-		require.NoError(t, os.Rename(path, path+".was"))
-	}
-	t.Cleanup(func() {
-		os.Remove(path)
-		if _, err := os.Lstat(path + ".was"); err == nil {
-			require.NoError(t, os.Rename(path+".was", path))
-		}
-	})
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
+	s.PlantFile(t, "/srv/jails/other"+path, []byte(text))
 }
