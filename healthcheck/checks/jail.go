@@ -89,7 +89,7 @@ func tellStore(ctx context.Context, h *check.Host, n jailcheck.Node, silent map[
 // limitLease returns the time for the store, of what is left of the check's time.
 func limitLease(left time.Duration) time.Duration { return min(leaseTimeout, left/2) }
 
-// jailLimit is the time for the jails where the check has no deadline.
+// jailLimit is the time for the jails if the check has no deadline.
 const jailLimit = 6500 * time.Millisecond
 
 // jailState is what the check of jails remembers.
@@ -106,7 +106,7 @@ func readJailState(h *check.Host) (s jailState) {
 	return s
 }
 
-// recallJails returns the finding of the last run where the process of that run still hangs in the storage
+// recallJails returns the finding of the last run if the process of that run still hangs in the storage
 // of a jail: it named the jail.
 func recallJails(h *check.Host) string { return readJailState(h).Text }
 

@@ -29,7 +29,7 @@ var driverDirs = []string{"run/gojail/cdi/lib", "usr/lib/x86_64-linux-gnu", "usr
 
 // jailDriver checks the driver's libraries in jails as tasks see them. A file that was created
 // as a mount target for a library is empty and remains on storage that nodes share: every job
-// with a GPU then fails where the mount is missing.
+// with a GPU then fails if the mount is missing.
 func jailDriver(_ context.Context, h *check.Host, s *check.Settings) check.Finding {
 	if !mayExist(s.Jail.Config) {
 		return check.NewFinding(check.NotApplicable, "no jails: %s does not exist", s.Jail.Config)

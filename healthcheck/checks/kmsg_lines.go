@@ -54,7 +54,7 @@ func formatRecordText(text string) string {
 }
 
 // The NVIDIA driver wraps its message about a GPU that has fallen off the bus after the address
-// and after "has". All of its lines are one record, but several where the log went through a
+// and after "has". All of its lines are one record, but several if the log went through a
 // program that splits lines.
 var (
 	wrapHead = regexp.MustCompile(`^NVRM: The NVIDIA GPU [0-9a-fA-F:.]+`)

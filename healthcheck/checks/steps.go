@@ -49,7 +49,7 @@ func findSteps(h *check.Host) (*steps, error) {
 }
 
 // findJobGroup returns the base name of the job's cgroup in a line of /proc/PID/cgroup: the directory above that of
-// the step. It is "" where the process is in no step's cgroup.
+// the step. It is "" if the process is in no step's cgroup.
 func findJobGroup(line string) string {
 	_, rest, _ := strings.Cut(line, ":")
 	_, group, _ := strings.Cut(rest, ":")

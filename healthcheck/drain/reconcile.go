@@ -40,7 +40,7 @@ type answer struct {
 	err  error
 }
 
-// showOnce returns the state of the node before anything is changed. Slurm is queried once in a run, also where it does
+// showOnce returns the state of the node before anything is changed. Slurm is queried once in a run, even if it does
 // not answer.
 func (r *Reconciler) showOnce(ctx context.Context) (*nodeState, error) {
 	if r.shown == nil {

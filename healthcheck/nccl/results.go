@@ -48,7 +48,7 @@ func (r *Runner) updateResults(round *testRound) (map[string]result, error) {
 	return all, writeState(r.Store.resultsPath(), all)
 }
 
-// listMetrics returns the metrics of the results, and of a round. The label partner is empty where a node was tested
+// listMetrics returns the metrics of the results, and of a round. The label partner is empty if a node was tested
 // alone.
 func listMetrics(results map[string]result, round *Report, ended time.Time) []check.Metric {
 	all := []check.Metric{

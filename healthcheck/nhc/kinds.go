@@ -24,7 +24,7 @@ type System struct {
 	err  error
 }
 
-// Jobs are the jobs of the node, which may have devices that assertions name. Where a device is
+// Jobs are the jobs of the node, which may have devices that assertions name. If a device is
 // not seen, exists looks for it again. A Remark is returned for a device that no job has, and
 // that another check reports.
 type Jobs interface {

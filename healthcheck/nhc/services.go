@@ -13,7 +13,7 @@ import (
 
 // wanted is a process that must run, or must not run. As in NHC, its command line decides; so do other names of its
 // program, since daemons replace their command line. A process that the service started counts only by its command line
-// where the service must run, and by any name where it must not.
+// if the service must run, and by any name if it must not.
 type wanted struct {
 	name   string
 	is     func(p *process) bool // by the command line

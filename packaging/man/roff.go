@@ -12,7 +12,7 @@ type page struct {
 	name    string
 	section int
 	text    strings.Builder
-	// fresh: a paragraph begins by itself where the text goes on.
+	// fresh: a paragraph begins by itself when the text goes on.
 	fresh bool
 }
 
