@@ -116,7 +116,7 @@ const checkSilence = 45 * time.Second
 // checkEnd is how long the end of that process is waited for: it may hang in storage.
 const checkEnd = 2 * time.Second
 
-// checkInChild checks node and jails in a process of their own, which may never end where it waits for
+// checkInChild checks node and jails in a process of their own, which may never end if it waits for
 // storage. This process goes on when the last finding is there.
 func (n *localNode) checkInChild(report func(check.Finding)) error {
 	read, write, err := os.Pipe()

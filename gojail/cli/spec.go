@@ -90,7 +90,7 @@ func (n *localNode) planJailSpec(name string, stage bool) (*specs.Spec, error) {
 	return view.Spec, nil
 }
 
-// readJobSpec returns the recorded spec of a job's sandbox, and fails where the name fits none or
+// readJobSpec returns the recorded spec of a job's sandbox, and fails if the name fits none or
 // several.
 func (n *localNode) readJobSpec(id, name string) (*specs.Spec, error) {
 	c, err := n.LoadConfig()

@@ -91,7 +91,7 @@ func printSweep(out io.Writer, report sandbox.SweepReport) {
 	}
 }
 
-// tellStore tells the store of jails what this node uses. Where it cannot, the node is clean nevertheless.
+// tellStore tells the store of jails what this node uses. If it fails, the node is clean nevertheless.
 func tellStore(out io.Writer, s *state.State, c *config.Config) {
 	ctx, cancel := context.WithTimeout(context.Background(), leasePatience)
 	defer cancel()

@@ -38,7 +38,7 @@ type SilentExit int
 
 func (SilentExit) Error() string { return "" }
 
-// FillDefaults sets what the flags do not, and fails where a command needs root.
+// FillDefaults sets what the flags do not set, and fails if a command needs root.
 func (n *Node) FillDefaults(cmd *cobra.Command) error {
 	if n.Name == "" {
 		host, err := os.Hostname()

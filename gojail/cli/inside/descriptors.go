@@ -17,7 +17,7 @@ import (
 )
 
 // descriptors connects the descriptors 0 to 2 of a command in a jail with those of this process, by copying. Each is a
-// pipe, or a terminal where this process's is one. With a descriptor of root's, a program of the jail could do more to
+// pipe, or a terminal if this process's is one. With a descriptor of root's, a program of the jail could do more to
 // the file than root meant: read what is open for writing as well, change its mode (fchmod(2)), or open it again
 // (proc_pid_fd(5)).
 type descriptors struct {

@@ -93,7 +93,7 @@ func (n *localNode) describeNode(cmd *cobra.Command) (gres.NodeConf, error) {
 	return gres.DescribeNode(cfg, inv, features)
 }
 
-// queryNode returns the node's GRES and features in slurmctld. SLURM_CONF, where it is set, names another
+// queryNode returns the node's GRES and features in slurmctld. SLURM_CONF, if set, names another
 // slurm.conf than the node's own.
 func (n *localNode) queryNode(ctx context.Context) (gres.NodeConf, error) {
 	c, err := n.LoadConfig()
