@@ -73,7 +73,7 @@ func isNoHome(top string) bool {
 }
 
 // checkSlurmUser reports a SlurmUser that the jail's passwd(5) lacks: Slurm's commands look it up when
-// they read slurm.conf, and exit where it is unknown.
+// they read slurm.conf, and exit if it is unknown.
 func (c *checker) checkSlurmUser(j *config.Jail, root int) {
 	name := node.ReadSlurmConf(c.config).Values["slurmuser"]
 	if name == "" {
@@ -96,7 +96,7 @@ func (c *checker) checkSlurmUser(j *config.Jail, root int) {
 			`SlurmUser"`, name, j.Root)
 }
 
-// findAccount returns a user of the node by name or number, or nil where the user is unknown or the name
+// findAccount returns a user of the node by name or number, or nil if the user is unknown or the name
 // service must not be used.
 func (c *checker) findAccount(name string) *user.User {
 	if c.node.Accounts == nil {

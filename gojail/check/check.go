@@ -26,7 +26,7 @@ import (
 // Level is the severity of a finding.
 type Level string
 
-// Values of Level: a launch fails where a finding is FAIL; a WARN costs time or may be unexpected.
+// Values of Level: a launch fails if a finding is FAIL; a WARN costs time or may be unexpected.
 const (
 	OK   Level = "OK"
 	Warn Level = "WARN"

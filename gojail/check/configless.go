@@ -16,7 +16,7 @@ import (
 
 // readSlurmdsConf returns the slurm.conf that slurmd, and so slurmstepd, reads. With --conf-server that
 // is the one that slurmctld sends, even if the node has another, which the commands read
-// (_establish_configuration in slurmd.c). It warns where the two differ.
+// (_establish_configuration in slurmd.c). It warns if the two differ.
 func (c *checker) readSlurmdsConf() node.SlurmConf {
 	here, sent := c.config.Slurm.Conf, c.config.Slurm.Cache
 	if sent == "" || here == sent || !slices.ContainsFunc(findProcesses("slurmd"), isFetchingConf) {
@@ -50,7 +50,7 @@ func hasSameText(a, b string) bool {
 }
 
 // checkConfigless reports a plugstack.conf that slurmctld cannot send, because it is not beside
-// slurm.conf. Slurm loads no plugin where the file is missing, and reports nothing. It returns false if
+// slurm.conf. Slurm loads no plugin if the file is missing, and reports nothing. It returns false if
 // the file is missing here.
 func (c *checker) checkConfigless(conf node.SlurmConf) bool {
 	path := conf.Values["plugstackconfig"]

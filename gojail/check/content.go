@@ -35,7 +35,7 @@ func isContent(j *config.Jail, paths ...string) bool {
 }
 
 // isClosedByUsers reports whether a jail's root cannot be opened because the user who owns it may have closed
-// it: where the storage squashes root, to root, too.
+// it: if the storage squashes root, to root, too.
 func isClosedByUsers(j *config.Jail, err error) bool {
 	var st unix.Stat_t
 	return errors.Is(err, unix.EACCES) && unix.Stat(j.Root, &st) == nil && st.Uid != 0
@@ -44,7 +44,7 @@ func isClosedByUsers(j *config.Jail, err error) bool {
 // isUsersRoot reports whether users own a jail's root or a directory above it, or can write to it.
 func isUsersRoot(j *config.Jail) bool { return checkRootOwner(j) != nil }
 
-// checkRootOwner fails where isUsersRoot is true, with the reason.
+// checkRootOwner fails if isUsersRoot is true, with the reason.
 func checkRootOwner(j *config.Jail) error {
 	if node.HasImage(j) {
 		return trusted.Parents(j.Root)
@@ -81,7 +81,7 @@ func (c *checker) isRootContent(j *config.Jail) bool {
 }
 
 // isEmptiedByUsers reports whether users can have emptied a jail's root. One in which they may be root
-// counts only where it is the directory that a template on this node has: otherwise it is more likely a
+// counts only if it is the directory that a template on this node has: otherwise it is more likely a
 // mount point without its storage.
 func (c *checker) isEmptiedByUsers(j *config.Jail) bool {
 	if slices.Contains(j.Isolation.JailRoot, "range") && c.isTemplateRoot(j) {

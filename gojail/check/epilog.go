@@ -15,7 +15,7 @@ import (
 const reapTime = 2 * time.Second
 
 // checkEpilog reports a time limit of slurm.conf that is below the plugin's: slurmd drains a node
-// ("Epilog error") where the end of a job takes longer. Up to 24.11 the limit is PrologEpilogTimeout;
+// ("Epilog error") if the end of a job takes longer. Up to 24.11 the limit is PrologEpilogTimeout;
 // later releases also have EpilogTimeout (slurm.conf(5)).
 func (c *checker) checkEpilog(conf node.SlurmConf) {
 	most, why := contract.EndMost+reapTime, ""

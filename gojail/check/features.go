@@ -28,7 +28,7 @@ func (c *checker) checkFeatures(conf node.SlurmConf) {
 	c.checkLoginScripts(conf)
 }
 
-// checkLoginScripts warns where users must be in jails but slurmd may run their login scripts outside:
+// checkLoginScripts warns if users must be in jails but slurmd may run their login scripts outside:
 // "su - USER", before slurmstepd and the plugin exist (_get_user_env in slurmd/req.c). Up to 24.11
 // GetEnvTimeout=0 prevents that; 25.05 ignores the key.
 func (c *checker) checkLoginScripts(conf node.SlurmConf) {

@@ -11,7 +11,7 @@ import (
 	"github.com/gojail/gojail/internal/slurmconf"
 )
 
-// checkConstraints warns where Slurm allocates GPUs and does not keep steps from those of others. The /dev of a jail
+// checkConstraints warns if Slurm allocates GPUs and does not keep a step from the GPUs of others. The /dev of a jail
 // has the GPUs of its job alone: so gojail keeps jobs in jails apart. Only Slurm can keep the steps of a job apart, and
 // tasks outside of jails (ConstrainDevices, cgroup.conf(5)).
 func (c *checker) checkConstraints(conf node.SlurmConf) {

@@ -24,7 +24,7 @@ const (
 	imexNodes  = "/etc/nvidia-imex/nodes_config.cfg" // default of IMEX_NODE_CONFIG_FILE in config.cfg
 )
 
-// checkIMEX reports what keeps CUDA programs from the NVLinks between nodes, where Slurm gives steps IMEX channels
+// checkIMEX reports what keeps CUDA programs from the NVLinks between nodes, if Slurm gives steps IMEX channels
 // (switch/nvidia_imex). Nothing of it is a FAIL: a launch works, and programs on one node do. A site that starts the
 // service with each job, by a Prolog, has not enabled its unit.
 func (c *checker) checkIMEX(conf node.SlurmConf) {

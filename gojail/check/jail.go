@@ -194,8 +194,8 @@ func (c *checker) reportNotes(j *config.Jail, facts *node.HostFacts) {
 	}
 }
 
-// reportSharedGPUs reports GPUs that each job in the jail has, as Slurm gives them to none: without GresTypes=gpu, or
-// with a gres.conf that does not name them, nobody knows whose they are.
+// reportSharedGPUs reports GPUs that each job in the jail has, because Slurm gives them to none. Without GresTypes=gpu,
+// or with a gres.conf that does not name them, nobody knows which job they belong to.
 func (c *checker) reportSharedGPUs(j *config.Jail, facts *node.HostFacts) {
 	var shared []string
 	for _, device := range facts.Devices {

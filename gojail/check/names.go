@@ -31,7 +31,7 @@ var nameServices = map[string][]string{
 	"winbind": {"/run/samba/winbindd", "/var/run/samba/winbindd", "/var/lib/samba/winbindd_privileged"},
 }
 
-// checkNames warns where users of the node are numbers in a jail: only the node's name service knows them, and neither
+// checkNames warns if users of the node are numbers in a jail: only the node's name service knows them, and neither
 // the jail's passwd(5), which is the node's or its own, nor a name service of the jail's does.
 func (c *checker) checkNames(j *config.Jail, root int, mounts []specs.Mount) {
 	if c.watch || c.node.Accounts == nil {

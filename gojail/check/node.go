@@ -153,7 +153,7 @@ func findNearest(path string) string {
 }
 
 // checkWritable writes a file: mode bits do not show a full or read-only file system. The file has no
-// name (open(2), O_TMPFILE) where the file system supports that.
+// name (open(2), O_TMPFILE) if the file system supports that.
 func checkWritable(dir string) error {
 	f, err := os.OpenFile(dir, os.O_WRONLY|unix.O_TMPFILE, 0o600)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) {

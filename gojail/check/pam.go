@@ -133,7 +133,7 @@ func (c *checker) checkUserManager(services []string) {
 	}
 }
 
-// checkBegin warns where a session cannot begin before the first step of its job on a node: slurmd runs gojail's Prolog
+// checkBegin warns if a session cannot begin before the first step of its job on a node: slurmd runs gojail's Prolog
 // only then, without PrologFlags=Alloc and what implies it (slurm.conf(5)).
 func (c *checker) checkBegin(conf node.SlurmConf) {
 	flags := conf.Values["prologflags"]
@@ -159,7 +159,7 @@ func (c *checker) checkAdoption(conf node.SlurmConf, pam []pamRule) {
 	}
 }
 
-// checkPAMNamespaces reports modules that put a session into mounts of its own, where gojail-session refuses to run.
+// checkPAMNamespaces reports modules that put a session into mounts of its own, in which gojail-session refuses to run.
 func (c *checker) checkPAMNamespaces(conf node.SlurmConf, pam []pamRule) {
 	for _, rule := range pam {
 		switch {

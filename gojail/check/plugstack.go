@@ -131,7 +131,7 @@ func (c *checker) checkOtherLines(conf node.SlurmConf) {
 		c.warn("plugstack", "write required, optional or include, and a path, or remove "+line.At,
 			"%s: %q: Slurm ignores this line", line.At, line.Text)
 	}
-	// Without PluginDir and a command of Slurm's nobody knows where Slurm looks for a relative name.
+	// Without PluginDir and a command of Slurm's, nobody knows where Slurm looks for a relative name.
 	dir, _ := findNodesRelease(slices.Concat(conf.Plugins, node.ReadSlurm(c.config).Dirs))
 	for _, p := range conf.Plugstack {
 		isKnown := filepath.IsAbs(p.Path) || dir != ""

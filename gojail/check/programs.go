@@ -115,7 +115,7 @@ func describeEdit(conf node.SlurmConf, edit string) string {
 }
 
 // checkTaskPrograms reports a TaskProlog or TaskEpilog of slurm.conf that users cannot execute in a jail: slurmstepd
-// runs both there, as the user, and fails the step where the first one cannot be executed (exec_task in task.c).
+// runs both there, as the user, and fails the step if the first one cannot be executed (exec_task in task.c).
 func (c *checker) checkTaskPrograms(j *config.Jail, root int, mounts []specs.Mount) {
 	conf := node.ReadSlurmConf(c.config)
 	for _, key := range []string{"TaskProlog", "TaskEpilog"} {

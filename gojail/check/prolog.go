@@ -14,7 +14,7 @@ import (
 )
 
 // checkProlog checks that slurm.conf names gojail's Prolog. A node without the plugin runs jobs outside
-// their jail, and reports nothing; slurmd fails a job and drains the node where a Prolog fails or is
+// their jail, and reports nothing; slurmd fails a job and drains the node if a Prolog fails or is
 // missing (slurmd_script in prep_script_slurmd.c).
 func (c *checker) checkProlog(conf node.SlurmConf) {
 	own := filepath.Join(c.node.LibDir, contract.Prolog)
@@ -64,7 +64,7 @@ var (
 		`["']?\s*(\|\|\s*true|\|\|\s*:|&|;)?$`)
 	// shellLine is the first line of a script of a shell, with its options.
 	shellLine = regexp.MustCompile(`^#!.*\b(?:ba|da|k|z)?sh(?:\s+(-\S*))?\s*$`)
-	// errorExit has a shell end where a command fails.
+	// errorExit has a shell end if a command fails.
 	errorExit = regexp.MustCompile(`^set\s+(-[a-z]*e|-o\s+errexit)`)
 	// blockEnd ends what the commands before it are in.
 	blockEnd = regexp.MustCompile(`^(fi|done|esac|\}|;;)$`)
@@ -106,7 +106,7 @@ func splitCommands(script string) []string {
 }
 
 // ignoresProlog reports whether a shell goes on for sure after gojail's Prolog has failed. exits is whether it ends
-// where a command fails. Whatever is more than a line of its own counts as a test of the exit status.
+// if a command fails. Whatever is more than a line of its own counts as a test of the exit status.
 func ignoresProlog(commands []string, exits bool) bool {
 	for i, command := range commands {
 		exits = exits || errorExit.MatchString(command)

@@ -126,7 +126,7 @@ func (c *checker) checkSpool(conf node.SlurmConf) {
 	c.ok("spool", "%s, as in slurm.conf", want)
 }
 
-// findSlurmUID returns SlurmUser's number, or root's where it cannot be found without a name service.
+// findSlurmUID returns SlurmUser's number, or root's if it cannot be found without a name service.
 func (c *checker) findSlurmUID(conf node.SlurmConf) uint32 {
 	name := conf.Values["slurmuser"]
 	if uid, err := config.ParseID(name); err == nil {

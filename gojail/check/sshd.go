@@ -21,7 +21,7 @@ const (
 )
 
 // readSSHD returns the settings of sshd for a user, in its own words (sshd -T), with keys in lower case as OpenSSH
-// before 10.6 prints them; none where there is no sshd.
+// before 10.6 prints them; none if there is no sshd.
 func readSSHD(user string) (map[string]string, error) {
 	settings := map[string]string{}
 	if !rootpath.Exists(sshd) {

@@ -74,7 +74,7 @@ func describeProcess(pid int) string {
 	return "state " + status[0]
 }
 
-// identifyTemplate returns what a jail's template has as its root, or "" where it has no template, or one
+// identifyTemplate returns what a jail's template has as its root, or "" if it has no template, or one
 // with an image file or an overlay as its root. It fails if the root is no longer on its storage, which is asked only
 // where the kernel remembers another root than the expected one.
 func (c *checker) identifyTemplate(j *config.Jail, expected string) (string, error) {

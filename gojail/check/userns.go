@@ -23,7 +23,7 @@ var usernsSettings = []struct {
 	{"kernel/apparmor_restrict_unprivileged_userns", "1", "0", true}, // Ubuntu
 }
 
-// findUsernsRefusal returns a sysctl(8) argument that permits user namespaces to root, or to users, where a setting
+// findUsernsRefusal returns a sysctl(8) argument that permits user namespaces to root, or to users, if a setting
 // below dir refuses them; else "".
 func findUsernsRefusal(dir string, users bool) string {
 	for _, s := range usernsSettings {

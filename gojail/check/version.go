@@ -19,7 +19,7 @@ import (
 const versionPatience = time.Hour
 
 // checkVersion reports which version of the store a jail's template has, and whether the template was compared: there
-// is nothing to compare where the jail has no store or no template.
+// is nothing to compare if the jail has no store or no template.
 func (c *checker) checkVersion(j *config.Jail) bool {
 	file, current, err := c.findVersion(j)
 	if err != nil || file == "" || current == "" {
