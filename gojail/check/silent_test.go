@@ -17,8 +17,11 @@ import (
 	"github.com/gojail/gojail/internal/nstest"
 )
 
-// configureChild returns the node of newGoodNode in a child, with the jails that more adds.
+// configureChild gives a child mounts of its own, and returns the node of newGoodNode with the jails that more adds.
 func configureChild(dir, more string) (*checkedNode, error) {
+	if err := nstest.MakePrivate(); err != nil {
+		return nil, err
+	}
 	n := &checkedNode{dir: dir, root: dir + "/jail", conf: dir + "/slurm"}
 	n.Node = Node{Config: dir + "/gojail.toml", State: dir + "/state", Name: "n1", LibDir: dir + "/lib", passwdIn: dir + "/passwd"}
 	text, err := os.ReadFile(n.Config)
@@ -60,9 +63,6 @@ func (n *checkedNode) runBothChecks() (s silence) {
 func init() {
 	// The input is the directory of a good node.
 	nstest.Actions["silentStorage"] = func(dir string) (any, error) {
-		if err := nstest.MakePrivate(); err != nil {
-			return nil, err
-		}
 		var jails string
 		for i := range 10 {
 			jails += fmt.Sprintf("[jail.dead%d]\nroot = %q\nslurm = false\nhost = []\njail_root = [\"range\"]\n", i, fmt.Sprint(dir, "/dead/jails/", i))
@@ -80,9 +80,6 @@ func init() {
 		return n.runBothChecks(), nil
 	}
 	nstest.Actions["slowStorage"] = func(dir string) (any, error) {
-		if err := nstest.MakePrivate(); err != nil {
-			return nil, err
-		}
 		n, err := configureChild(dir, "")
 		if err != nil {
 			return nil, err
@@ -203,9 +200,6 @@ func readRequests(log string) (names []string) {
 
 func init() {
 	nstest.Actions["requests"] = func(dir string) (any, error) {
-		if err := nstest.MakePrivate(); err != nil {
-			return nil, err
-		}
 		n, err := configureChild(dir, "[jail.b]\nroot = \""+dir+"/jail/b\"\nslurm = false\nhost = []\n")
 		if err != nil {
 			return nil, err

@@ -22,9 +22,6 @@ import (
 func init() {
 	// The input is the directory of a good node, whose jail is shown by each storage in turn.
 	nstest.Actions["storageLines"] = func(dir string) (any, error) {
-		if err := nstest.MakePrivate(); err != nil {
-			return nil, err
-		}
 		n, err := configureChild(dir, "")
 		if err != nil {
 			return nil, err
@@ -142,9 +139,6 @@ func TestCheckOfMountOptions(t *testing.T) {
 func init() {
 	// The input is the directory of a good node, whose jail is closed to the user that root is on the storage.
 	nstest.Actions["closedRoot"] = func(dir string) (any, error) {
-		if err := nstest.MakePrivate(); err != nil {
-			return nil, err
-		}
 		n, err := configureChild(dir, "jail_root = [\"range\"]\n")
 		if err != nil {
 			return nil, err

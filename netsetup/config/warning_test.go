@@ -27,15 +27,7 @@ directory = "/d/b"
 name = "p"
 nic.pf = ["e"]
 vfs = 2
-[[rail]]
-name = "r0"
-policy = "p"
-pools = ["a"]
-[[rail]]
-name = "r1"
-policy = "p"
-pools = ["b"]
-`, `line 7: rail "r0" and rail "r1" share the subnet 10.0.0.0/24: programs that choose an interface by the main routing table use one of them for all traffic; give each its own subnet
+` + railLines, `line 7: rail "r0" and rail "r1" share the subnet 10.0.0.0/24: programs that choose an interface by the main routing table use one of them for all traffic; give each its own subnet
 line 16: without [control], a job with a network cannot reach slurmctld: srun fails inside it`},
 		"derived": {"n3", `
 [[pool]]
@@ -61,15 +53,7 @@ directory = "/d/c"
 name = "p"
 nic.pf = ["e"]
 vfs = 2
-[[rail]]
-name = "r0"
-policy = "p"
-pools = ["a"]
-[[rail]]
-name = "r1"
-policy = "p"
-pools = ["b"]
-[control]
+` + railLines + `[control]
 pool = "c"
 `, `line 17: pool "unused": no rail uses it
 line 25: rail "r0": this node, n3, is not in nodes of the pool "a": a job that asks for the rail fails here
