@@ -24,7 +24,8 @@ const tagAnnotation = "org.opencontainers.image.ref.name"
 const indexDepth = 4
 
 // openArchive returns a function that opens an image in the files that open returns.
-func (s Source) openArchive(open func(path string) (blobs, error), read func(b blobs, tag, platform string) (*Image, error),
+func (s Source) openArchive(open func(path string) (blobs, error),
+	read func(b blobs, tag, platform string) (*Image, error),
 ) func(context.Context, Options) (*Image, error) {
 	return func(_ context.Context, options Options) (*Image, error) {
 		b, err := open(s.rest)
