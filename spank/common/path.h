@@ -76,13 +76,20 @@ static inline int clone_root(void)
 	return tree >= 0 || errno != EINVAL ? tree : clone_mount_at("/");
 }
 
-/* Attaches a detached tree at a path of the current namespace. Refuses symbolic links. */
-static inline int attach_mount_at(int tree, const char *path)
+/* Attaches a detached tree at a path below an open root of the current namespace. Refuses symbolic links. */
+static inline int attach_mount_in(int root, int tree, const char *path)
 {
-	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	scoped_fd at = root < 0 ? -1 : open_in_root(root, path, RESOLVE_NO_SYMLINKS);
 
 	return at < 0 ? -1 : k_move_mount(tree, at);
+}
+
+/* The same below the root of the calling thread. */
+static inline int attach_mount_at(int tree, const char *path)
+{
+	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return attach_mount_in(root, tree, path);
 }
 
 /* Writes the first path of an executable file of that name in a list of directories, such as PATH, as a shell finds it.

@@ -39,11 +39,20 @@ static inline int k_open_tree(int dir, const char *path, unsigned int flags)
 	return (int)syscall(SYS_open_tree, dir, path, flags);
 }
 
-/* Attaches a detached tree on an open directory or file. */
-static inline int k_move_mount(int tree, int target)
+/*
+ * Moves what is mounted at a path below an open directory to another path, "" for that open file itself. Follows no
+ * symbolic link at the end of a path, and fails with EINVAL where nothing is mounted. Linux 5.2.
+ */
+static inline int k_move_mount_at(int from, const char *name, int to, const char *target)
 {
-	return (int)syscall(SYS_move_mount, tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+	const unsigned int flags =
+		(name[0] ? 0u : MOVE_MOUNT_F_EMPTY_PATH) | (target[0] ? 0u : MOVE_MOUNT_T_EMPTY_PATH);
+
+	return (int)syscall(SYS_move_mount, from, name, to, target, flags);
 }
+
+/* Attaches a detached tree on an open directory or file. */
+static inline int k_move_mount(int tree, int target) { return k_move_mount_at(tree, "", target, ""); }
 
 /* Sets attributes of a detached tree, and makes it private: a clone shares later mounts with its source, which is the
  * node's. */

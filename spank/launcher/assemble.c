@@ -17,20 +17,33 @@
 #include <unistd.h>
 
 /*
- * Ids of the mounts that are the job's own, such as /tmp: the owner of the jail's root can rename the directory with
- * one, and a path then leads to something else.
+ * The mounts that are the job's own, such as /tmp, with their ids: the owner of the jail's root can rename the
+ * directory with one, and a path then leads to something else.
  */
-static uint64_t own[8];
+static struct {
+	uint64_t id;
+	const char *path;
+	int fd;
+} own[8];
 static size_t own_count;
 
-/* Remembers an open mount as one of the job's own. Returns 0, or -1 with a fault. */
+/* Remembers an open mount, which stays open, as one of the job's own. Returns 0, or -1 with a fault. */
 static int remember_own(int mount, const char *path, struct fault *fault)
 {
-	if (own_count < sizeof(own) / sizeof(own[0]) && (own[own_count] = read_mount_id(mount))) {
-		own_count++;
+	if (own_count < sizeof(own) / sizeof(own[0]) && (own[own_count].id = read_mount_id(mount))) {
+		own[own_count].path = path;
+		own[own_count++].fd = mount;
 		return 0;
 	}
 	return fault_set(fault, "cannot find out which mount is %s in the jail: %s", path, strerror(errno));
+}
+
+int find_own_mount(const char *path)
+{
+	for (size_t i = own_count; i > 0; i--)
+		if (strcmp(own[i - 1].path, path) == 0)
+			return own[i - 1].fd;
+	return -1;
 }
 
 /* Reports whether a job has a mount of its own at a path. */
@@ -44,20 +57,22 @@ bool is_own_mount(int fd)
 	uint64_t id = read_mount_id(fd);
 
 	for (size_t i = 0; i < own_count && id; i++)
-		if (own[i] == id)
+		if (own[i].id == id)
 			return true;
 	return false;
 }
 
-static uint64_t root_id; /* of the mount that is the jail's root; 0 until note_begun */
+static uint64_t root_id; /* of the mount whose root is the jail's; 0 until note_begun */
 static bool elsewhere;   /* something was mounted on another one since */
 
 int note_begun(int root, struct fault *fault)
 {
-	root_id = read_mount_id(root);
+	root_id = read_mount_point(root, "");
 	return root_id ? note_template_mounts(fault) :
 			 fault_set(fault, "cannot find out which mount is the jail's root: %s", strerror(errno));
 }
+
+bool is_at_root(void) { return root_id && read_mount_point(AT_FDCWD, "/") == root_id; }
 
 bool may_hide_begun(void) { return elsewhere; }
 
@@ -68,18 +83,18 @@ static void note_place(int at)
 		elsewhere = true;
 }
 
-/* Attaches a new file system to a directory, and closes the directory. Returns the root of the new one, or -1 with a
- * fault. */
-static int mount_at(int at, const struct gojail_mount *mount, const char *path, struct fault *fault)
+/* Attaches a new file system to a directory below an open one, or to that with "". Returns its root, or -1 with a
+ * fault.
+ */
+static int mount_at(int at, const char *name, const struct gojail_mount *mount, const char *path, struct fault *fault)
 {
 	int new_mount = at < 0 ? -1 : k_new_mount(mount->type, mount->options, mount->attributes);
 
-	if (new_mount < 0 || k_move_mount(new_mount, at) < 0) {
+	if (new_mount < 0 || k_move_mount_at(new_mount, "", at, name) < 0) {
 		fault_set(fault, "cannot mount a private %s in the jail: %s%s", path, strerror(errno),
 			  errno == ENOENT ? "; create it with: gojail init" : "");
 		close_fd(&new_mount);
 	}
-	close_fd(&at);
 	return new_mount;
 }
 
@@ -88,11 +103,11 @@ static int mount_at(int at, const struct gojail_mount *mount, const char *path, 
  */
 static int mount_in_root(int root, const struct gojail_mount *mount, const char *path, struct fault *fault)
 {
-	int at = root < 0 ? -1 : open_in_root(root, path, 0);
+	scoped_fd at = root < 0 ? -1 : open_in_root(root, path, 0);
 
 	if (is_own_path(path))
 		note_place(at);
-	return mount_at(at, mount, path, fault);
+	return mount_at(at, "", mount, path, fault);
 }
 
 /*
@@ -211,15 +226,14 @@ static int mount_run(const struct gojail_request *request, const struct gojail_t
 
 	if (find_root_ids(request, trees, &uid, &gid, fault) < 0)
 		return -1;
-	if (snprintf(run.options + used, sizeof(run.options) - used, "%suid=%u,gid=%u", used ? "," : "", uid, gid) >=
-	    (int)(sizeof(run.options) - used))
+	if (uid && snprintf(run.options + used, sizeof(run.options) - used, "%suid=%u,gid=%u", used ? "," : "", uid,
+			    gid) >= (int)(sizeof(run.options) - used))
 		return fault_set(fault, "the zygote was sent a damaged request");
-	if (remount_over(&run, fault) < 0)
+	scoped_fd new_mount = remount_over(&run, fault);
+	if (new_mount < 0)
 		return -1;
-	if (uid != 0)
-		return 0; /* root of a range has the jail's own accounts */
-	scoped_fd new_mount = open_template_mount("/run", fault);
-	return new_mount < 0 ? -1 : mount_accounts(new_mount, request, fault);
+	/* Root of a range has the jail's own accounts. */
+	return uid ? 0 : mount_accounts(new_mount, request, fault);
 }
 
 /* The mount of the template that was opened last: file systems in one follow one another. */
@@ -245,11 +259,10 @@ static int mount_in_template(const struct gojail_mount *mount, struct opened *in
 	name++;
 	if (mount->how & GOJAIL_MOUNT_MKDIR)
 		mkdirat(in->fd, name, 0755);
-	scoped_fd new_mount = mount_at(openat(in->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), mount,
-				       mount->destination, fault);
+	scoped_fd new_mount = mount_at(in->fd, name, mount, mount->destination, fault);
 	if (new_mount < 0)
 		return -1;
-	return is_own_path(mount->destination) ? remember_own(new_mount, mount->destination, fault) : 0;
+	return is_own_path(mount->destination) ? remember_own(take_fd(&new_mount), mount->destination, fault) : 0;
 }
 
 /* Mounts in their order what any sandbox of the jail has of its own, whatever the job is. Returns 0, or -1 with a
@@ -269,8 +282,12 @@ static int mount_planned(const struct gojail_request *request, const struct goja
 			close_fd(&in.fd);
 			in.path = NULL;
 			/* The files of GOJAIL_MOUNT_ACCOUNT are made in /run, and come with it. */
-			result = strcmp(mount->destination, "/run") == 0 ? mount_run(request, trees, mount, fault) :
-									   remount_over(mount, fault);
+			if (strcmp(mount->destination, "/run") == 0) {
+				result = mount_run(request, trees, mount, fault);
+			} else {
+				scoped_fd new_mount = remount_over(mount, fault);
+				result = new_mount < 0 ? -1 : 0;
+			}
 		} else if (mount->how & GOJAIL_MOUNT_IN) {
 			result = mount_in_template(mount, &in, fault);
 		}
@@ -291,7 +308,7 @@ static int mount_of_job(int root, const struct gojail_request *request, bool beg
 		if (!(mount->how & GOJAIL_MOUNT_JOB) || (find_replaceable(mount->destination) != NULL) != begun)
 			continue;
 		scoped_fd new_mount = mount_in_root(root, mount, mount->destination, fault);
-		if (new_mount < 0 || remember_own(new_mount, mount->destination, fault) < 0)
+		if (new_mount < 0 || remember_own(take_fd(&new_mount), mount->destination, fault) < 0)
 			return -1;
 	}
 	return 0;
@@ -309,7 +326,7 @@ int begin_assembly(const struct gojail_request *request, const struct gojail_tre
 	    enter_net(request, trees, &own_net, fault) < 0 || mount_planned(request, trees, own_net, fault) < 0)
 		return -1;
 	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return mount_of_job(root, request, true, fault);
+	return mount_of_job(root, request, true, fault) < 0 ? -1 : take_fd(&root);
 }
 
 /* Reports whether a sandbox without a network of its own has mounted something over one of the template's mounts, or in

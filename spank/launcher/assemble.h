@@ -21,7 +21,7 @@ int enter_or_unshare(const struct gojail_request *request, const struct gojail_t
 
 /*
  * Creates a mount namespace, and in it what the request's flags ask for, and a /dev/shm: the same for each job whose
- * trees are neither namespaces nor a root. Returns 0, or -1 with a fault.
+ * trees are neither namespaces nor a root. Returns the jail's root, O_PATH, or -1 with a fault.
  */
 int begin_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault);
 
@@ -32,6 +32,9 @@ int check_begun(const struct gojail_request *request, struct fault *fault);
 /* Notes which mounts begin_assembly has left at the jail's root and in it, for check_begun and may_hide_begun. Returns
  * 0, or -1 with a fault. */
 int note_begun(int root, struct fault *fault);
+
+/* Reports whether the calling process has the jail's root, as note_begun has noted it. */
+bool is_at_root(void);
 
 /* Reports whether links of the jail's root have led the job's /tmp to another mount since note_begun, such as /dev/shm,
  * which it hides then. */
@@ -46,6 +49,9 @@ int finish_assembly(int root, const struct gojail_request *request, const struct
 
 /* Reports whether an open file lies on the job's own /tmp, /dev/shm or /dev/pts, as this process mounted them. */
 bool is_own_mount(int fd);
+
+/* Returns the open root of the job's own mount of that path, as this process has mounted it, or -1. It stays open. */
+int find_own_mount(const char *path);
 
 /*
  * Mounts each GOJAIL_MOUNT_ACCOUNT of the request that the template has in GOJAIL_ACCOUNTS over the jail's own; run is

@@ -155,12 +155,12 @@ struct kept {
 		.fds = { [GOJAIL_STAGE_FD] = -1 }                                                                      \
 	}
 
-/* Opens the root and the namespaces of the sandbox, which this process has entered, except the host name's. */
-static void open_kept(struct kept *kept)
+/* Keeps the root, and opens the namespaces of the sandbox, which this process has entered, except the host name's. */
+static void open_kept(struct kept *kept, int root)
 {
 	static const char *const own[] = {"self/ns/mnt", "self/ns/pid", "self/ns/ipc"};
 
-	kept->fds[GOJAIL_ROOT_FD] = move_up(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+	kept->fds[GOJAIL_ROOT_FD] = move_up(root);
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		kept->fds[GOJAIL_MNT_FD + i] = move_up(openat(ZYGOTE_PROC_FD, own[i], O_RDONLY | O_CLOEXEC));
 }
@@ -262,8 +262,7 @@ void run_holder(int talk, int requests)
 	send_reply(talk, &self, &fault);
 	if (receive_request(talk, &request, trees, &fault) == 0 && enter_pid_namespace(&request, trees, &fault) == 0) {
 		self = read_self(ZYGOTE_PROC_FD);
-		begin_assembly(&request, trees, &fault);
-		open_kept(&kept);
+		open_kept(&kept, begin_assembly(&request, trees, &fault));
 	}
 	if (!fault.text[0] && is_common_request(&request, trees))
 		write_ignored(requests, &request, sizeof(request)); /* where the pipe is full, it tells enough */
@@ -316,17 +315,6 @@ static bool peek_request(int zygote, int talk, struct gojail_request *request)
 	return is_whole(recvmsg(talk, &message, MSG_PEEK), request);
 }
 
-/*
- * Reports whether this process has the jail's root. begin_job_stage returns by setns(2), which leads to the root of the
- * mount namespace: in a chroot, another one.
- */
-static bool has_root(const struct kept *kept)
-{
-	struct stat own, jails;
-
-	return stat("/", &own) == 0 && fstat(kept->fds[GOJAIL_ROOT_FD], &jails) == 0 && is_same_file(&own, &jails);
-}
-
 void run_spare(int zygote, const struct gojail_request *pattern)
 {
 	struct gojail_request begun = *pattern, request = {0};
@@ -334,18 +322,20 @@ void run_spare(int zygote, const struct gojail_request *pattern)
 	struct fault fault = {0};
 	struct open_jail jail;
 	struct record self;
-	int talk;
+	int talk, root;
 
 	begun.ntrees = 0;
 	prctl(PR_SET_NAME, "gojail-spare");
 	setsid();
-	if (enter_pid_namespace(&begun, trees, &fault) < 0 || begin_assembly(&begun, trees, &fault) < 0)
+	if (enter_pid_namespace(&begun, trees, &fault) < 0 || (root = begin_assembly(&begun, trees, &fault)) < 0)
 		_exit(1);
-	open_kept(&kept);
+	open_kept(&kept, root);
 	note_begun(kept.fds[GOJAIL_ROOT_FD], &fault);
 	jail = describe_jail(&kept);
 	kept.fds[GOJAIL_STAGE_FD] = move_up(begin_job_stage(&jail, &fault));
-	if (fault.text[0] || !has_root(&kept))
+	/* begin_job_stage returns by setns(2), which leads to the root of the mount namespace: in a chroot, another
+	 * one. */
+	if (fault.text[0] || !is_at_root())
 		_exit(1);
 	self = read_self(ZYGOTE_PROC_FD);
 	/*

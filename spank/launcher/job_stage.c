@@ -30,6 +30,8 @@ bool is_system_path(const char *destination)
 
 enum { SHM, PTS, TMP, OWN }; /* those that must be there */
 
+static const char *const own[OWN] = {"/dev/shm", "/dev/pts", "/tmp"};
+
 #define BEGUN TMP /* those below gojail's own /dev, which a stage has before its job is known */
 
 /*
@@ -74,26 +76,20 @@ static void add_copy(struct copies *copies, const char *path, int mount, bool no
 }
 
 /*
- * Clones what every job has of its own, from the first to before the end, with /tmp also where /var/tmp of the jail
- * leads to that. Nothing outlives the job there, so that links lead to no file of others. Returns 0, or -1 with a
- * fault.
+ * Clones what every job has of its own, from the first on, with /tmp also where /var/tmp of the jail leads to that.
+ * Nothing outlives the job there, so that links lead to no file of others. Returns 0, or -1 with a fault.
  */
-static int clone_own_mounts(int root, int first, int end, struct copies *copies, struct fault *fault)
+static int clone_own_mounts(int root, int first, struct copies *copies, struct fault *fault)
 {
-	static const char *const own[OWN] = {"/dev/shm", "/dev/pts", "/tmp"};
-
-	for (int i = first; i < end; i++) {
+	for (int i = first; i < OWN; i++) {
 		scoped_fd at = open_own(root, own[i], i == PTS ? RESOLVE_NO_SYMLINKS : 0, fault);
 
 		add_copy(copies, own[i], at, i != PTS);
 	}
 	copies->required = copies->count;
-	if (end == OWN) {
-		scoped_fd other = open_in_root(root, "/var/tmp", 0);
-
-		if (other >= 0 && is_own_mount(other))
-			add_copy(copies, "/var/tmp", other, true);
-	}
+	scoped_fd other = open_in_root(root, "/var/tmp", 0);
+	if (other >= 0 && is_own_mount(other))
+		add_copy(copies, "/var/tmp", other, true);
 	return fault->text[0] ? -1 : 0;
 }
 
@@ -115,9 +111,12 @@ static int attach_copies(const struct open_jail *jail, int stage, bool anew, str
 
 	if (!fault->text[0] && !copies->failed && jail->mnt >= 0 && setns(stage, CLONE_NEWNS) == 0 &&
 	    (!anew || unshare(CLONE_NEWNS) == 0)) {
+		scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
 		/* A user's mount may be where the stage has nothing. */
 		for (int i = 0; i < copies->count; i++)
-			missing += attach_mount_at(copies->trees[i], copies->paths[i]) < 0 && i < copies->required;
+			missing +=
+				attach_mount_in(root, copies->trees[i], copies->paths[i]) < 0 && i < copies->required;
 		if (!missing)
 			result = anew ? openat(jail->proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC) : stage;
 	}
@@ -136,7 +135,10 @@ int begin_job_stage(const struct open_jail *jail, struct fault *fault)
 {
 	struct copies copies = {.count = 0};
 
-	clone_own_mounts(jail->root, 0, BEGUN, &copies, fault);
+	/* In gojail's own /dev nobody renames them, and check_begun checks that this is there. */
+	for (int i = 0; i < BEGUN; i++)
+		add_copy(&copies, own[i], find_own_mount(own[i]), i != PTS);
+	copies.required = copies.count;
 	return attach_copies(jail, GOJAIL_STAGE_FD, true, &copies, fault);
 }
 
@@ -145,7 +147,7 @@ int finish_job_stage(const struct open_jail *jail, int stage, const struct gojai
 {
 	struct copies copies = {.count = 0};
 
-	if (clone_own_mounts(jail->root, stage < 0 ? 0 : BEGUN, OWN, &copies, fault) == 0)
+	if (clone_own_mounts(jail->root, stage < 0 ? 0 : BEGUN, &copies, fault) == 0)
 		clone_trees(trees, count, &copies);
 	return attach_copies(jail, stage < 0 ? GOJAIL_STAGE_FD : stage, stage < 0, &copies, fault);
 }

@@ -365,9 +365,12 @@ void probing_begin(const struct origin *origin)
 
 void probing_forget(void)
 {
-	close(ZYGOTE_STORAGE_FD);
-	close(ZYGOTE_NOTE_FD);
-	close(ZYGOTE_NODE_FD);
+	static const int ours[] = {ZYGOTE_STORAGE_FD, ZYGOTE_NOTE_FD, ZYGOTE_NODE_FD};
+
+	/* The numbers stay taken: what is opened later has one above those with a meaning (move_up in holder.c). */
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (dup3(ZYGOTE_PROC_FD, ours[i], O_CLOEXEC) < 0)
+			close(ours[i]);
 	syscall(SYS_close_range, REMOTE_FIRST_FD, (unsigned)remote_end_fd() - 1, 0);
 	for (int i = 0; i < probing.count; i++)
 		close(probing.clients[i].connection);

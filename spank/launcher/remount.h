@@ -7,9 +7,13 @@
 #include "gojail.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* Reads the mounts of the finished template that the caller is in; proc is the node's. Returns 0, or -1 with a fault.
- */
+/* Returns the id of the mount of which a file is the root, or 0: of at, where path is "". */
+uint64_t read_mount_point(int at, const char *path);
+
+/* Reads the mounts of the finished template that the caller is in, and what is in its /dev and /run; proc is the
+ * node's. Returns 0, or -1 with a fault. */
 int find_template_mounts(int proc, struct fault *fault);
 
 /*
@@ -20,19 +24,20 @@ const char *find_replaceable(const char *path);
 
 /*
  * Opens the template's mount at one of these paths, or the sandbox's own. Returns -1 with a fault if something else
- * is there: the owner of the jail's root can rename /proc as a directory, and put another in its place.
+ * is there: the owner of the jail's root can rename /proc as a directory, and put another in its place. Which mount it
+ * is is noted at the first call, and others are refused from then on.
  */
 int open_template_mount(const char *path, struct fault *fault);
 
-/* Notes which mounts are there: open_template_mount refuses others from then on. Returns 0, or -1 with a fault. */
+/* Notes which mounts are there, as far as nobody has opened them yet. Returns 0, or -1 with a fault. */
 int note_template_mounts(struct fault *fault);
 
-/* Checks that what note_template_mounts noted at that path is there. Returns 0, or -1 with a fault. */
+/* Checks that what is noted at that path is there. Returns 0, or -1 with a fault. */
 int check_template_mount(const char *path, struct fault *fault);
 
 /*
  * Mounts a new file system over one of these, and moves to it the template's mounts from below the old one; /dev and
- * /run get their nodes, links and directories again, too. Returns 0, or -1 with a fault.
+ * /run get their nodes, links and directories again, too. Returns its root, or -1 with a fault.
  */
 int remount_over(const struct gojail_mount *new, struct fault *fault);
 

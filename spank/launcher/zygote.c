@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -132,6 +133,10 @@ void serve_as_zygote(const struct origin *origin)
 	bool ready = false, was_ready = false; /* the spare */
 	int64_t quiet_since = clock_ms();
 
+	/* What holders create is root's, with the mode that they ask for. */
+	umask(0);
+	if (setresgid(0, 0, 0) < 0)
+		_exit(1);
 	signal(SIGCHLD, SIG_IGN); /* holders are reaped by the kernel */
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		; /* and those that ended before */

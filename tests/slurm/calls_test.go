@@ -57,9 +57,10 @@ var callBounds = []callBound{
 	{"first", "slurmstepd", callCounts{"descriptors": 54, "attributes": 17, "changes": 13, "messages": 10, "rights": 25, "other": 3}},
 	{"first", "task", callCounts{"attributes": 4, "rights": 33}},
 	// The spare that becomes the holder, from the request on.
-	{"first", "builder", callCounts{"descriptors": 32, "attributes": 11, "changes": 5, "messages": 9, "rights": 7, "other": 2}},
-	// The next spare, from its fork until it is ready, while nobody waits: the masks of /proc, which each sandbox has anew, are 60.
-	{"first", "next spare", callCounts{"descriptors": 127, "attributes": 66, "changes": 64, "messages": 2, "rights": 8, "processes": 2, "other": 1}},
+	{"first", "builder", callCounts{"descriptors": 31, "attributes": 10, "changes": 5, "messages": 9, "rights": 7, "other": 2}},
+	// The next spare, from its fork until it is ready, while nobody waits: six new file systems are 34, the masks of /proc, which each sandbox has anew,
+	// 8, and the template's /proc, /sys, /dev and /run, which must be where they were mounted, 20.
+	{"first", "next spare", callCounts{"descriptors": 47, "attributes": 17, "changes": 54, "messages": 2, "rights": 8, "processes": 2, "other": 1}},
 }
 
 // callRounds are how often each step runs: what a thread of Slurm's adds now and then is not the plugin's.

@@ -106,8 +106,8 @@ int main(int argc, char **argv)
 	const bool spare = argc == 4 && strcmp(argv[3], "spare") == 0;
 	int stage = -1;
 
-	if (begin_assembly(&request, NULL, &fault) == 0) {
-		MUST(jail.root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+	jail.root = begin_assembly(&request, NULL, &fault);
+	if (jail.root >= 0) {
 		MUST(jail.mnt = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC));
 	}
 	if (!fault.text[0] && spare) {
