@@ -169,7 +169,7 @@
  * is of the verb earlier as well, and which field of its record gets them; gpus has the numbers of its device nodes
  * then), source (the path of the jail's root on the node), allocated (the time, in nanoseconds, of the job's file in
  * GOJAIL_ALLOCATED for which a session asks), replace (PID:START of the zygote that template is to replace, although it
- * has the key).
+ * has the key), unused (ms after which the zygote ends if no job has used it; default: an hour).
  *
  * Descriptor 3 is a pipe to the caller, to which the launcher writes lines. The last is "ok" or "error TEXT"; end of
  * file without either means that the launcher died. Before it there may be:

@@ -61,7 +61,7 @@ type request struct {
 var known = []string{
 	"state", "config", "node", "jail", "key", "job", "uid", "gid", "groups", "mounts", "script", "deadline",
 	"net", "gpus", "nics", "holder", "root", "range", "data", "parent", "scratch",
-	"source", "replace", "allocated", "ids", "any", "sockets", "summary", "error", "begun", "ended", "field",
+	"source", "replace", "unused", "allocated", "ids", "any", "sockets", "summary", "error", "begun", "ended", "field",
 }
 
 func parseRequest(words []string) (*request, error) {

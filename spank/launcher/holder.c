@@ -264,8 +264,11 @@ void run_holder(int talk, int requests)
 		self = read_self(ZYGOTE_PROC_FD);
 		open_kept(&kept, begin_assembly(&request, trees, &fault));
 	}
-	if (!fault.text[0] && is_common_request(&request, trees))
-		write_ignored(requests, &request, sizeof(request)); /* where the pipe is full, it tells enough */
+	if (!fault.text[0]) { /* where the pipe is full, it tells enough */
+		static const struct gojail_request other = {.version = 0};
+
+		write_ignored(requests, is_common_request(&request, trees) ? &request : &other, sizeof(request));
+	}
 	hold_sandbox(talk, &request, trees, &self, &kept, &fault);
 }
 

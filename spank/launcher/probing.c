@@ -363,6 +363,17 @@ void probing_begin(const struct origin *origin)
 		_exit(1);
 }
 
+bool probing_rest(void)
+{
+	struct probing *p = &probing;
+
+	if (p->talk < 0 || p->busy || p->count)
+		return false;
+	child_end(&p->prober, &p->talk);
+	p->killed = false;
+	return true;
+}
+
 void probing_forget(void)
 {
 	static const int ours[] = {ZYGOTE_STORAGE_FD, ZYGOTE_NOTE_FD, ZYGOTE_NODE_FD};

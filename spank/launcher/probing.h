@@ -29,6 +29,9 @@ int64_t probing_next(void);
 /* Handles the events of what probing_prepare listed. */
 void probing_handle(const struct pollfd *wait, int count);
 
+/* Ends the prober, which waits to be asked. Reports whether there was one. */
+bool probing_rest(void);
+
 /* Closes in a child of the zygote what only the zygote and its prober are to have: clients, storage, the way to the
  * node's mounts. */
 void probing_forget(void);

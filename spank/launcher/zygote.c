@@ -8,6 +8,7 @@
 #include "launcher/descriptors.h"
 #include "launcher/first_pid.h"
 #include "launcher/holder.h"
+#include "launcher/library.h"
 #include "launcher/probing.h"
 #include "launcher/watch.h"
 
@@ -17,6 +18,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -29,6 +31,7 @@ struct zygote {
 	int spare;                     /* a socket whose other end a spare has; -1: there is none */
 	int requests[2];               /* a pipe: holders write the requests that they got */
 	struct gojail_request pattern; /* the last of these, for the next spare; version 0: none */
+	int64_t used_at, unused_ms;    /* when a job asked last, as far as is known, and how long the zygote waits */
 };
 
 /* Forks a holder for a caller. */
@@ -92,9 +95,32 @@ static bool hear_spare(struct zygote *zygote)
 		what = 0; /* its end */
 	if (talk >= 0)
 		fork_holder(zygote, talk);
-	if (!what)
+	if (!what) {
 		close_fd(&zygote->spare);
+		zygote->used_at = clock_ms(); /* it is the holder of a job */
+	}
 	return what == SPARE_READY || what == SPARE_GIVES;
+}
+
+/* How long a zygote waits for a job, and how long for its spare and its prober to end. */
+#define UNUSED_MS 3600000
+#define UNUSED_PAUSE_MS 1000
+
+/*
+ * Ends the zygote, of which no job has asked for a sandbox for so long, unless it has a child: the holder of a job that
+ * runs, whose steps ask whether the storage answers. The spare and the prober end first, which takes them a moment. A
+ * caller that comes meanwhile finds the socket closed, as where the zygote was killed, and has another template made.
+ */
+static void end_unused(struct zygote *zygote)
+{
+	const int64_t now = clock_ms();
+	const bool had_others = probing_rest() || zygote->spare >= 0;
+
+	close_fd(&zygote->spare);
+	zygote->pattern.version = 0;
+	if (!had_others && waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD)
+		_exit(0);
+	zygote->used_at = had_others ? now - zygote->unused_ms + UNUSED_PAUSE_MS : now;
 }
 
 static void accept_caller(const struct zygote *zygote)
@@ -114,25 +140,37 @@ static void accept_caller(const struct zygote *zygote)
 /* What the zygote waits for, before what probing.h does. */
 enum { WAIT_SPARE, WAIT_REQUEST, WAIT_CALLER, WAIT_MOUNTS, WAIT_STAGE_MOUNTS, WAIT_PROBING };
 
-/* Waits until something happens, or is due: a spare, or what probing.h does. Returns what the wait for spare_at ends
- * with: 0 if it is due. */
-static int await_event(struct pollfd *wait, int64_t spare_at)
+/* Waits until something happens, or is due: what the caller does then, or what probing.h does. Returns 0 if it is the
+ * former. */
+static int await_event(struct pollfd *wait, int64_t due)
 {
 	int probing = probing_prepare(wait + WAIT_PROBING);
-	int64_t next = probing_next(), until = next < spare_at ? next : spare_at;
-	int happened = poll(wait, WAIT_PROBING + (nfds_t)probing, until == INT64_MAX ? -1 : clock_left(until));
+	int64_t next = probing_next();
+	int happened = poll(wait, WAIT_PROBING + (nfds_t)probing, clock_left(next < due ? next : due));
 
 	if (happened > 0)
 		probing_handle(wait + WAIT_PROBING, probing);
-	return happened == 0 && clock_ms() >= spare_at ? 0 : 1;
+	return happened == 0 && clock_ms() >= due ? 0 : 1;
+}
+
+/* Reads a request that a holder got. One of a kind that a spare is not for has version 0. */
+static void read_request(struct zygote *zygote)
+{
+	struct gojail_request got;
+
+	zygote->used_at = clock_ms();
+	if (read(zygote->requests[0], &got, sizeof(got)) == sizeof(got) && got.version)
+		zygote->pattern = got;
 }
 
 void serve_as_zygote(const struct origin *origin)
 {
-	struct zygote zygote = {.spare = -1, .requests = {-1, -1}};
+	struct zygote zygote = {.spare = -1, .requests = {-1, -1}, .used_at = clock_ms(), .unused_ms = UNUSED_MS};
 	bool ready = false, was_ready = false; /* the spare */
-	int64_t quiet_since = clock_ms();
+	int64_t quiet_since = zygote.used_at;
 
+	if (library_word("unused")[0])
+		zygote.unused_ms = strtoll(library_word("unused"), NULL, 10);
 	/* What holders create is root's, with the mode that they ask for. */
 	umask(0);
 	if (setresgid(0, 0, 0) < 0)
@@ -153,7 +191,13 @@ void serve_as_zygote(const struct origin *origin)
 			[WAIT_STAGE_MOUNTS] = {.fd = ZYGOTE_STAGE_MOUNTS_FD, .events = POLLPRI}};
 		bool wants_spare = zygote.spare < 0 && zygote.pattern.version;
 
-		if (await_event(wait, wants_spare ? quiet_since + SPARE_AFTER_MS : INT64_MAX) == 0) {
+		if (await_event(wait, wants_spare ? quiet_since + SPARE_AFTER_MS : zygote.used_at + zygote.unused_ms) ==
+		    0) {
+			if (!wants_spare) {
+				end_unused(&zygote);
+				ready = false;
+				continue;
+			}
 			end_unless_whole(true); /* a directory that moves with a mount causes no event */
 			fork_spare(&zygote);
 			was_ready = false;
@@ -163,8 +207,7 @@ void serve_as_zygote(const struct origin *origin)
 			ready = hear_spare(&zygote);
 			was_ready = was_ready || ready;
 		} else if (wait[WAIT_REQUEST].revents) {
-			if (read(zygote.requests[0], &zygote.pattern, sizeof(zygote.pattern)) != sizeof(zygote.pattern))
-				zygote.pattern.version = 0;
+			read_request(&zygote);
 			was_ready = true;
 		} else if (wait[WAIT_CALLER].revents) {
 			end_unless_whole(false);
