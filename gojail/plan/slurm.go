@@ -16,11 +16,11 @@ import (
 
 // planSlurmMounts plans the mounts of the node's Slurm with which `srun` works inside the jail.
 //
-// Each command in /usr/bin is a mount of its own, because no mount of one directory shows users the same. Over /usr/bin
-// it hides the jail's own commands. At another place /usr/bin/srun is missing, and srun is found only with another PATH.
-// Symbolic links need a root that gojail may write to, which is a site's image, or shared by all nodes. The contents of
-// an overlay on /usr/bin are undefined once somebody changes the jail's root below it (overlayfs.rst), as its owner may.
-// A Slurm in a directory of its own, host = ["/opt/slurm"], is one mount.
+// Each command in /usr/bin is a mount of its own, because no mount of one directory shows users the same. Over
+// /usr/bin it hides the jail's own commands. At another place /usr/bin/srun is missing, and srun is found only with
+// another PATH. Symbolic links need a root that gojail may write to, but the root is the site's, often one for many
+// nodes. The contents of an overlay on /usr/bin are undefined once somebody changes the jail's root below it
+// (overlayfs.rst), as its owner may. A Slurm in a directory of its own, host = ["/opt/slurm"], is one mount.
 func planSlurmMounts(c *config.Config, facts *node.HostFacts) []specs.Mount {
 	paths := []string{c.Slurm.Conf}
 	paths = append(paths, c.Slurm.Host...)
