@@ -27,7 +27,7 @@ import (
 func newGuestOptions(t *testing.T, command string) Options {
 	t.Helper()
 	kernel := os.Getenv("GOJAIL_KERNEL")
-	if _, err := findPlaces(t.Context(), "", kernel); err != nil {
+	if _, err := findPlaces(t.Context(), "", "", kernel); err != nil {
 		t.Skip(err)
 	}
 	return Options{Kernel: kernel, Command: []string{"/bin/sh", "-c", command}}
