@@ -245,14 +245,16 @@ func TestOutputToAFIFOOfTheNode(t *testing.T) {
 }
 
 // TestOutputThroughAThread: the threads of slurmstepd that are not in the stage have the node's root, and each thread may follow the root of
-// the others, whatever user it acts as. The number of a thread is guessed.
+// the others, whatever user it acts as. The number of a thread is guessed, until several guesses were right: how many numbers ahead it is
+// differs from step to step.
 func TestOutputThroughAThread(t *testing.T) {
 	s := sharedSite(t)
 	s.makeOpenDirs(t)
 	link, out := s.Path("/srv/jails/closed/home/alice/thread0"), s.Path(crashDir+"thread")
 	defer os.Remove(link)
 	opened := 0
-	for ahead := 1; ahead < 100 && opened < 4; ahead++ {
+	for guess := 0; guess < 500 && opened < 4; guess++ {
+		ahead := 1 + guess%100
 		pid, err := strconv.Atoi(strings.TrimSpace(s.Run(harness.Alice, "sh", "-c", "echo $$").Stdout))
 		require.NoError(t, err)
 		os.Remove(link)

@@ -133,10 +133,16 @@ func TestFrozenCaller(t *testing.T) {
 		require.Zero(t, s.Root("sh", "-ec", setup+"rmdir $g").Code)
 	})
 	s.startJob(t, harness.Alice, "--jail=debian")
-	for moment := range 25 {
-		require.NoError(t, s.WriteConfig(fmt.Sprintf("%s\n# %d\n", configuration, moment)))
-		require.Zero(t, s.Root("sh", "-ec", setup+fmt.Sprintf("(echo 0 >$g/cgroup.procs; exec setpriv --reuid=5001 --regid=5001 --clear-groups %s -c true) </dev/null >/dev/null 2>&1 & "+
-			"sleep 0.%03d; echo $on >$f", program, 4*moment)).Code)
+	session := fmt.Sprintf("(echo 0 >$g/cgroup.procs; exec setpriv --reuid=5001 --regid=5001 --clear-groups %s -c true) </dev/null >/dev/null 2>&1 & ", program)
+	change := func(number int) { require.NoError(t, s.WriteConfig(fmt.Sprintf("%s\n# %d\n", configuration, number))) }
+	const moments = 25
+	change(moments)
+	whole := s.Root("sh", "-ec", setup+session+"wait") // as long as it takes here now: the moments are spread over it
+	require.Zero(t, whole.Code, whole)
+	for moment := range moments {
+		change(moment)
+		after := max(whole.Duration, 100*time.Millisecond).Seconds() * float64(moment) / moments
+		require.Zero(t, s.Root("sh", "-ec", setup+session+fmt.Sprintf("sleep %.3f; echo $on >$f", after)).Code)
 		requireOutput(t, "debian", s.Run(harness.Bob, "srun", "-Q", "-wn1", "--jail=debian", "cat", "/etc/gojail-jail"))
 		require.Zero(t, s.Root("sh", "-ec", setup+"echo $off >$f").Code)
 		require.True(t, harness.Poll(harness.Timeout, func() bool { return s.Root("sh", "-ec", setup+"[ -z \"$(cat $g/cgroup.procs)\" ]").Code == 0 }))
