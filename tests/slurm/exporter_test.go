@@ -92,6 +92,7 @@ func TestExporter(t *testing.T) {
 	submitScript(t, c, "true\n", "--hold", "--array=1-200,300-900:3%2", "--chdir=/tmp")
 	require.Zero(t, c.Root("scontrol", "update", "NodeName=n2", "State=DRAIN", `Reason=disk "x" is full; State=IDLE|`).Code)
 	require.Zero(t, c.Root("install", "-m", "666", "/dev/null", asked).Code)
+	require.True(t, harness.Poll(harness.Timeout, func() bool { return c.JobFields(job)["JobState"] == "RUNNING" })) // or the exporter learns it an interval later
 	const address = "127.0.0.1:9948"
 	startExporter(t, c, address)
 	text := requireSeries(t, c, address,
