@@ -27,7 +27,11 @@ const rmTask = "rm -f JAIL/opt/task /srv/jails/other/opt/task"
 
 // TestRemedies is about the root file systems of jails.
 func TestRemedies(t *testing.T) {
-	requireMended(t, sharedCluster(t), []mistake{
+	c := sharedCluster(t)
+	for _, file := range []string{"usr/lib/x86_64-linux-gnu/libc.so.6", "etc/passwd", "etc/group"} { // the jails of all clusters are links to the same files
+		runAsRoot(t, c, "cd /srv/jails/debian; cp -a "+file+" own; mv own "+file)
+	}
+	requireMended(t, c, []mistake{
 		{name: "a root that only root may enter", command: "chmod 700 JAIL", want: "users may not enter it, only root may"},
 		{name: "a root that only a group of root's may enter", command: "chmod 750 JAIL", want: "users may not enter it, only root may"},
 		{name: "a shell below a closed directory", command: "chmod 700 JAIL/usr/bin", want: "users may not execute /bin/sh of the jail"},
