@@ -181,6 +181,7 @@ func requireMendedOne(t *testing.T, c *harness.Cluster, machine []string, m mist
 		lines = listFaults(c, machine)
 	}
 	require.Empty(t, lines)
+	waitForState(c, "n1") // the end of the first job may still drain it
 	c.Resume("n1")
 	if strings.Contains(m.command, "slurmctld") || strings.Contains(m.command, "slurmd") {
 		require.True(t, c.WaitIdle())
