@@ -34,7 +34,7 @@ var pageBlocks = []pageBlock{
 	{page: "docs/install.md", first: "make", lines: 1, not: "each suite of tests begins with it"},
 	{page: "docs/install.md", first: "make install PREFIX=/usr", lines: 1, elsewhere: "tests/docs/links_test.go"},
 	{page: "docs/install.md", first: "apt install mmdebstrap", lines: 4, as: "root"},
-	{page: "docs/install.md", first: "podman create --name x ubuntu:24.04", lines: 3, as: "root"},
+	{page: "docs/install.md", first: "apt install podman", lines: 4, as: "root"},
 	{page: "docs/install.md", first: "gojail init debian", lines: 1, as: "root"},
 	{page: "docs/install.md", first: "gojail check", lines: 1, as: "root", want: "OK    jail debian", fails: true},
 	{page: "docs/install.md", first: "gojail run debian", lines: 1, as: "root", want: "in the jail"},
