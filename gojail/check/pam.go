@@ -3,6 +3,7 @@
 package check
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,16 +27,20 @@ var (
 
 // pamRule is a line of a service's stack (pam.conf(5)).
 type pamRule struct {
-	kind, module, args string // "session", "pam_env.so", "user_readenv=1"
-	file               string
+	kind, control, module, args string // "session", "required", "pam_env.so", "user_readenv=1"
+	path                        string // as it is written: "pam_env.so"
+	file                        string
+
+	// of are the lines of kind substack that led to it: what ends a stack ends the innermost of these only.
+	of []string
 }
 
 // readPAM returns the rules of a service, with those of the files that it includes.
-func (c *checker) readPAM(service string) []pamRule { return c.readPAMFile(service, "", pamDepth) }
+func (c *checker) readPAM(service string) []pamRule { return c.readPAMFile(service, "", nil, pamDepth) }
 
 // readPAMFile returns the rules of a file in pam.d(5), those of one kind unless kind is empty. A file that does not
 // exist has none.
-func (c *checker) readPAMFile(name, kind string, depth int) (rules []pamRule) {
+func (c *checker) readPAMFile(name, kind string, of []string, depth int) (rules []pamRule) {
 	path := name
 	if !filepath.IsAbs(name) {
 		path = filepath.Join(pamDirs[0], name)
@@ -49,16 +54,19 @@ func (c *checker) readPAMFile(name, kind string, depth int) (rules []pamRule) {
 	if depth == 0 {
 		return nil
 	}
-	for _, line := range joinContinued(node.ConfLines(c.node.path(path))) {
-		rule, control := parsePAM(line)
+	for i, line := range joinContinued(node.ConfLines(c.node.path(path))) {
+		rule := parsePAM(line)
 		switch {
 		case rule.kind == "@include": // Debian's: all kinds of rules
-			rules = append(rules, c.readPAMFile(control, kind, depth-1)...)
+			rules = append(rules, c.readPAMFile(rule.control, kind, of, depth-1)...)
 		case kind != "" && rule.kind != kind:
-		case control == "include" || control == "substack":
-			rules = append(rules, c.readPAMFile(rule.module, rule.kind, depth-1)...)
+		case rule.control == "include":
+			rules = append(rules, c.readPAMFile(rule.path, rule.kind, of, depth-1)...)
+		case rule.control == "substack":
+			rules = append(rules, c.readPAMFile(rule.path, rule.kind,
+				append(slices.Clone(of), fmt.Sprint(path, " ", i)), depth-1)...)
 		default:
-			rule.file, rule.module = path, filepath.Base(rule.module)
+			rule.file, rule.of = path, of
 			rules = append(rules, rule)
 		}
 	}
@@ -82,18 +90,22 @@ func joinContinued(lines []string) (joined []string) {
 	return joined
 }
 
-// parsePAM splits a line. A control in brackets may have spaces; "-" before the kind says that the module may be
-// missing.
-func parsePAM(line string) (rule pamRule, control string) {
+// parsePAM splits a line. A control in brackets may have spaces; "-" before the kind only keeps a missing module out of
+// the log. Kinds and controls have no case.
+func parsePAM(line string) (rule pamRule) {
 	kind, rest := cutWord(line)
 	rule.kind = strings.ToLower(strings.TrimPrefix(kind, "-"))
 	if strings.HasPrefix(rest, "[") {
-		control, rest, _ = strings.Cut(rest, "]")
+		rule.control, rest, _ = strings.Cut(rest, "]")
 	} else {
-		control, rest = cutWord(rest)
+		rule.control, rest = cutWord(rest)
 	}
-	rule.module, rule.args = cutWord(rest)
-	return rule, control
+	if rule.kind != "@include" {
+		rule.control = strings.ToLower(rule.control)
+	}
+	rule.path, rule.args = cutWord(rest)
+	rule.module = filepath.Base(rule.path)
+	return rule
 }
 
 // cutWord returns the first word of a text, and what follows.
@@ -144,36 +156,6 @@ func (c *checker) checkBegin(conf node.SlurmConf) {
 	}
 	c.warn("sessions", "write PrologFlags=Alloc to slurm.conf, and restart slurmctld and slurmd",
 		"without PrologFlags=Alloc ssh to a node is refused until a step of the job has begun there")
-}
-
-// checkAdoption reports what keeps pam_slurm_adopt from putting a session into its job's cgroup.
-func (c *checker) checkAdoption(conf node.SlurmConf, pam []pamRule) {
-	switch {
-	case !slices.ContainsFunc(pam, func(r pamRule) bool { return r.module == adoption }):
-		c.warn("sessions", "add pam_slurm_adopt to the account lines of /etc/pam.d/sshd, with join_container=false",
-			"no pam_slurm_adopt: ssh sessions are not in their job's cgroup, and use CPUs, memory and GPUs that are "+
-				"not the job's")
-	case !hasExternStep(conf):
-		c.warn("sessions", "write PrologFlags=Contain to slurm.conf, and restart slurmctld and slurmd",
-			"pam_slurm_adopt: without PrologFlags=Contain jobs have no cgroup for sessions")
-	}
-}
-
-// checkPAMNamespaces reports modules that put a session into mounts of its own, in which gojail-session refuses to run.
-func (c *checker) checkPAMNamespaces(conf node.SlurmConf, pam []pamRule) {
-	for _, rule := range pam {
-		switch {
-		case rule.kind == "session" && rule.module == "pam_namespace.so":
-			c.warn("sessions", "remove it from "+rule.file,
-				"pam_namespace.so puts sessions into mounts of their own: gojail-session refuses them")
-		case rule.module == adoption && conf.Values["jobcontainertype"] != "" &&
-			conf.Values["jobcontainertype"] != "job_container/none" &&
-			!slices.Contains(strings.Fields(rule.args), "join_container=false"):
-			c.warn("sessions", "add join_container=false to the line in "+rule.file,
-				"pam_slurm_adopt puts sessions into the mounts of JobContainerType=%s: gojail-session refuses them",
-				conf.Values["jobcontainertype"])
-		}
-	}
 }
 
 // isMasked reports whether systemd refuses to start a unit: its first file is a link to /dev/null, or empty

@@ -97,7 +97,8 @@ func TestCheckOfIncludedPAM(t *testing.T) {
 // TestCheckOfAdoption covers what pam_slurm_adopt depends on, and modules with which gojail-session refuses every session.
 func TestCheckOfAdoption(t *testing.T) {
 	const (
-		adopt     = "account required pam_slurm_adopt.so join_container=false\n"
+		adopt     = "account required pam_slurm_adopt.so join_container=false nodename=n1\n"
+		joins     = "account required pam_slurm_adopt.so nodename=n1\n"
 		container = "JobContainerType=job_container/tmpfs\n"
 		contain   = "PrologFlags=Alloc,contain\n"
 	)
@@ -106,16 +107,28 @@ func TestCheckOfAdoption(t *testing.T) {
 		"good":                {contain, adopt, ""},
 		"by X11":              {"PrologFlags=X11\n", adopt, ""},
 		"without extern step": {"PrologFlags=Alloc\n", adopt, "WARN  sessions: pam_slurm_adopt: without PrologFlags=Contain jobs have no cgroup for sessions; write PrologFlags=Contain"},
-		"joins a container":   {contain + container, "account required pam_slurm_adopt.so\n", "WARN  sessions: pam_slurm_adopt puts sessions into the mounts of JobContainerType=job_container/tmpfs"},
+		"joins a container":   {contain + container, joins, "FAIL  sessions: pam_slurm_adopt puts sessions into the mounts of JobContainerType=job_container/tmpfs"},
 		"joins none":          {contain + container, adopt, ""},
-		"no container":        {contain + "JobContainerType=job_container/none\n", "account required pam_slurm_adopt.so\n", ""},
-		"namespaces":          {contain, adopt + "session required pam_namespace.so\n", "WARN  sessions: pam_namespace.so puts sessions into mounts of their own: gojail-session refuses them; remove it from /etc/pam.d/sshd"},
+		"no container":        {contain + "JobContainerType=job_container/none\n", joins, ""},
+		"namespaces":          {contain, adopt + "session required pam_namespace.so\n", ""},
+		"ended before":        {contain, "account include password-auth\n" + adopt, "WARN  sessions: PAM does not reach the line of pam_slurm_adopt.so: pam_localuser.so in /etc/pam.d/password-auth ends the account lines before: sessions of users in /etc/passwd are not in their job's cgroup; move the line of pam_slurm_adopt.so from /etc/pam.d/sshd to /etc/pam.d/sshd, above"},
+		"a substack ends":     {contain, "account substack password-auth\n" + adopt, ""},
+		"jumped over":         {contain, "account [success=1 default=ignore] pam_unix.so\n" + adopt, "WARN  sessions: PAM does not reach the line of pam_slurm_adopt.so: pam_unix.so in /etc/pam.d/sshd"},
+		"jumped to":           {contain, "account [success=1 default=ignore] pam_unix.so\naccount requisite pam_deny.so\n" + adopt, ""},
+		"for administrators":  {contain, "account sufficient pam_access.so\n" + adopt, ""},
+		"or an administrator": {contain, "account sufficient pam_slurm_adopt.so nodename=n1\naccount required pam_access.so\n", ""},
+		"in brackets":         {contain, "account [success=ok new_authtok_reqd=ok default=bad] pam_slurm_adopt.so nodename=n1\n", ""},
+		"without effect":      {contain, "account [default=ignore] pam_slurm_adopt.so nodename=n1\n", "WARN  sessions: pam_slurm_adopt.so is [default=ignore] in /etc/pam.d/sshd: users without a job get past it"},
+		"another's control":   {contain, "Account Required pam_slurm_adopt.so nodename=n1\n", ""},
+		"refused":             {contain, adopt + "account required pam_deny.so\n", "FAIL  sessions: the account line of pam_deny.so in /etc/pam.d/sshd refuses every session by ssh"},
+		"logind":              {contain, adopt + "session optional pam_systemd.so\n", "WARN  sessions: pam_systemd.so in /etc/pam.d/sshd takes sessions out of the cgroup into which pam_slurm_adopt has put them; remove the line"},
+		"not by ssh":          {contain, "password required pam_deny.so\n" + adopt, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newGoodNode(t)
 			n.configure(t, "[session]\n")
 			n.writeFile(t, "slurm/slurm.conf", "SlurmdSpoolDir=/spool\n"+test.conf, 0o644)
-			n.writeSystem(t, map[string]string{"etc/pam.d/sshd": test.pam})
+			n.writeSystem(t, map[string]string{"etc/pam.d/sshd": test.pam, "etc/pam.d/password-auth": "account sufficient pam_localuser.so\n"})
 			found := n.listFindings()
 			if test.want == "" {
 				assert.NotRegexp(t, "pam_slurm_adopt|pam_namespace", found)

@@ -15,23 +15,29 @@ import (
 
 	"github.com/gojail/gojail/gojail/contract"
 	"github.com/gojail/gojail/gojail/node"
+	"github.com/gojail/gojail/internal/oneline"
 	"github.com/gojail/gojail/internal/trusted"
 )
 
 const firstUID = 1000 // of people (login.defs(5))
 
+// person is a user in passwd(5) who may log in.
+type person struct{ name, shell string }
+
 // checkSessions checks what ssh sessions in jails depend on: the program, sshd, accounts and PAM
 // (docs/sessions.md). A node where nothing names gojail-session is not checked, nor one without sshd.
 func (c *checker) checkSessions(conf node.SlurmConf) {
-	user, others := c.findLoginShells()
+	people := c.listPeople()
+	user := "nobody" // whose settings of sshd are typical
+	if len(people) > 0 {
+		user = people[len(people)-1].name
+	}
 	settings, err := readSSHD(user)
-	forced := strings.Contains(settings["forcecommand"], contract.Session)
 	service := cmp.Or(settings["pamservicename"], "sshd")
-	pam := append(c.readPAM(service), c.readPAM("ssh")...)
-	adopts := slices.ContainsFunc(pam, func(r pamRule) bool { return r.module == adoption })
+	pam := c.readPAM(service)
 	login := c.config.Login.Here
-	if !forced && !c.config.Session.Configured && !login {
-		if adopts {
+	if !c.usesSessions(people) {
+		if slices.ContainsFunc(pam, isAdoption) {
 			c.warn("sessions", "let them start with gojail-session (docs/sessions.md), or tell users that srun "+
 				"--overlap --jobid=JOB --jail=NAME --pty bash "+
 				"starts a shell in the jail of their job",
@@ -40,6 +46,7 @@ func (c *checker) checkSessions(conf node.SlurmConf) {
 		return
 	}
 	c.checkSessionProgram()
+	c.checkSessionConfig(conf)
 	if login {
 		c.checkLogin()
 	}
@@ -50,27 +57,44 @@ func (c *checker) checkSessions(conf node.SlurmConf) {
 			"PAM gives sshd's programs on the node the variables of ~/.pam_environment, LD_PRELOAD for xauth of ssh "+
 				"-X for instance")
 	}
-	if !login {
-		c.checkAdoption(conf, pam)
-		if !adopts { // otherwise checkAdoption asks for Contain, which implies it
-			c.checkBegin(conf)
-		}
-	}
+	adopts := c.checkStack(conf, service, pam)
 	c.checkPAMNamespaces(conf, pam)
-	if err != nil {
-		c.warn("sessions", "run: "+sshd+" -T", "cannot read the settings of sshd: %v", err)
+	c.checkLoginShells(people)
+	if err != nil && strings.Contains(err.Error(), "privilege separation directory") { // which its unit makes
+		c.warn("sessions", "start sshd, and run gojail check again", "cannot read the settings of sshd: %v", err)
 		return
 	}
-	c.checkSSHD(settings, forced)
+	if err != nil {
+		c.fail("sessions", c.describeReload("correct what sshd names", true),
+			"sshd does not start, and no session begins: %v", err)
+		return
+	}
+	c.checkSSHD(settings, people)
 	if !login {
 		c.checkForwarding(settings, adopts)
 		c.checkChoice(settings)
 	}
-	if len(others) > 0 {
-		c.warn("sessions", "make "+filepath.Join(c.node.LibDir, contract.Session)+" their login shell on this node",
-			"sshd starts the login shell of %s on the node, where it reads their start-up files before they are in "+
-				"the jail", summarize(others, "users"))
+}
+
+// usesSessions reports whether anything on the node names gojail-session for sessions.
+func (c *checker) usesSessions(people []person) bool {
+	if c.config.Session.Configured || c.config.Login.Here || slices.ContainsFunc(people, func(p person) bool {
+		return filepath.Base(p.shell) == contract.Session
+	}) {
+		return true
 	}
+	for _, pattern := range []string{"ssh/sshd_config", "ssh/sshd_config.d/*.conf", "sssd/sssd.conf",
+		"sssd/conf.d/*.conf"} {
+		files, _ := filepath.Glob(c.node.path("/etc", pattern))
+		for _, file := range files {
+			if slices.ContainsFunc(node.ConfLines(file), func(line string) bool {
+				return strings.Contains(line, contract.Session)
+			}) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // summarize names at most three of several users or other things.
@@ -81,30 +105,68 @@ func summarize(names []string, things string) string {
 	return strings.Join(names, ", ")
 }
 
-// findLoginShells returns a user whose settings of sshd are typical, and those in passwd(5) that have a
-// login shell other than gojail-session. It does not ask a name service for all of its users.
-func (c *checker) findLoginShells() (user string, others []string) {
-	user = "nobody"
+// listPeople returns the users in passwd(5) who may log in. It does not ask a name service for all of its users.
+func (c *checker) listPeople() (people []person) {
 	for _, line := range node.ConfLines(c.node.passwd()) {
 		fields := strings.Split(line, ":")
 		if len(fields) < 7 {
 			continue
 		}
 		uid, err := strconv.Atoi(fields[2])
-		shell := filepath.Base(fields[6])
-		if err != nil || uid < firstUID || uid >= 65534 || slices.Contains([]string{"nologin", "false", "sync"},
-			shell) {
+		if err != nil || uid < firstUID || uid >= 65534 ||
+			slices.Contains([]string{"nologin", "false", "sync"}, filepath.Base(fields[6])) {
 			continue
 		}
-		user = fields[0]
-		if shell != contract.Session {
-			others = append(others, fields[0])
-		}
+		people = append(people, person{fields[0], fields[6]})
 	}
-	return user, others
+	return people
 }
 
-// checkSessionProgram reports why gojail-session would not run as root, or would refuse to.
+// checkLoginShells reports users with another login shell than gojail-session, and those whom sshd refuses, because
+// theirs cannot be executed (allowed_user in auth.c of OpenSSH).
+func (c *checker) checkLoginShells(people []person) {
+	program := filepath.Join(c.node.LibDir, contract.Session)
+	var others, refused []string
+	for _, p := range people {
+		switch info, err := os.Stat(p.shell); {
+		case p.shell == program || isSameFile(p.shell, program):
+		case p.shell != "" && (err != nil || info.Mode()&0o111 == 0):
+			refused = append(refused, p.name)
+		default:
+			others = append(others, p.name)
+		}
+	}
+	if len(refused) > 0 {
+		c.warn("sessions", describeShells(program, refused),
+			"the login shell of %s is no program: sshd refuses these users", summarize(refused, "users"))
+	}
+	if len(others) > 0 {
+		c.warn("sessions", describeShells(program, others),
+			"sshd starts the login shell of %s on the node, where it reads their start-up files before they are in "+
+				"the jail", summarize(others, "users"))
+	}
+}
+
+// describeShells returns the commands that give these users of passwd(5) the session program as login shell.
+func describeShells(program string, users []string) string {
+	if len(users) > 3 {
+		return "for each of them, run: usermod -s " + program + " USER"
+	}
+	var commands []string
+	for _, user := range users {
+		commands = append(commands, "usermod -s "+program+" "+oneline.ShellWord(user))
+	}
+	return "run: " + strings.Join(commands, "; ")
+}
+
+func isSameFile(one, other string) bool {
+	a, err := os.Stat(one)
+	b, failed := os.Stat(other)
+	return err == nil && failed == nil && os.SameFile(a, b)
+}
+
+// checkSessionProgram reports why gojail-session would not run as root, or would refuse to. It asks what place_check
+// and find_libdir of spank/session/place.c ask.
 func (c *checker) checkSessionProgram() {
 	var st unix.Stat_t
 	var fs unix.Statfs_t
@@ -113,24 +175,42 @@ func (c *checker) checkSessionProgram() {
 		c.fail("sessions", "install gojail again", "%s: %v", path, err)
 		return
 	}
+	word := oneline.ShellWord(path)
 	switch err := trusted.Parents(path); {
 	case st.Uid != 0 || st.Mode&0o022 != 0 || st.Mode&unix.S_ISUID == 0:
-		c.fail("sessions", fmt.Sprintf("run: chown root %s; chmod 4755 %s", path, path),
+		c.fail("sessions", fmt.Sprintf("run: chown root %s; chmod 4755 %s", word, word),
 			"%s is not set-user-ID root: every session is refused", path)
+	case st.Nlink != 1:
+		c.fail("sessions", fmt.Sprintf("run: cp -p %s %[1]s.new; chmod 4755 %[1]s.new; mv %[1]s.new %[1]s", word),
+			"%s has %d names (hard links): every session is refused", path, st.Nlink)
 	case err != nil:
 		c.fail("sessions", "let only root write there", "%v: every session is refused", err)
 	case unix.Statfs(path, &fs) == nil && fs.Flags&unix.ST_NOSUID != 0:
 		c.fail("sessions", "install it elsewhere, or mount that without nosuid",
 			"%s is on a file system with nosuid: every session is refused", path)
+	default:
+		c.checkProgramForUsers(path)
 	}
 	if slices.Contains(node.ConfLines(c.node.path("/etc/shells")), path) {
 		c.warn("sessions", "remove it from /etc/shells",
 			"/etc/shells lists %s: with su -s and chsh users choose another shell on the node", path)
 	}
-	if info, err := os.Lstat(contract.SessionConfig); err == nil &&
-		(!info.Mode().IsRegular() || trusted.Parents(contract.SessionConfig) != nil) {
-		c.fail("sessions", "replace it by a regular file of root, mode 0644",
-			"%s is not a file that only root can change: every session is refused", contract.SessionConfig)
+}
+
+// checkProgramForUsers reports what keeps users from executing the program: sshd starts it as the user.
+func (c *checker) checkProgramForUsers(path string) {
+	top, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(top)
+	if list := findClosed(top, path, unix.X_OK); len(list) > 0 {
+		report := c.warn
+		if admitNobody(list) {
+			report = c.fail
+		}
+		report("sessions", "run: "+describeModes(list, "x"), "users may not execute %s (%s): their sessions end at "+
+			"once", path, joinNames(list))
 	}
 }
 
