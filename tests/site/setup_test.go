@@ -38,9 +38,10 @@ interface = "LAN"
 gateway = false
 `
 
+// jailConf lets a step wait for its sandbox as long as a machine that is emulated beside many others needs: 60 s were too few once.
 const jailConf = `default    = "debian"
 allow_none = false
-deadline   = "60s"
+deadline   = "10m"
 [jail.debian]
 root = "/srv/jails/debian"
 host = ["/etc/resolv.conf", "/etc/hosts", "/etc/passwd", "/etc/group"]
