@@ -42,7 +42,6 @@ type OwnMount struct {
 func OwnMounts(c *config.Config, h *node.Hardware, j *config.Jail) []OwnMount {
 	list := append(planWritable(j), []OwnMount{
 		{mountOver, true, sysMount},
-		{mountMade, true, Tmpfs("/dev/infiniband", "mode=755", "size=64k", "nosuid", "noexec")},
 		{mountOver, false, Tmpfs("/run", "mode=755", "size=64m", "nr_inodes=16k", "nosuid", "nodev")},
 	}...)
 	add := func(how string, mounts ...specs.Mount) {
@@ -64,6 +63,8 @@ func OwnMounts(c *config.Config, h *node.Hardware, j *config.Jail) []OwnMount {
 	if j.Isolation.Cgroups == config.CgroupsJob {
 		add(mountIn, cgroupMount(j))
 	}
+	list = append(list, OwnMount{mountMade, true,
+		Tmpfs("/dev/infiniband", "mode=755", "size=64k", "nosuid", "noexec")})
 	add(mountIn, ptsMount)
 	if slices.Contains(j.Isolation.Namespaces, "ipc") {
 		add(mountIn, mqueueMount)

@@ -314,6 +314,19 @@ func TestStageWithChosenData(t *testing.T) {
 	assert.NotContains(t, lines(v), "/missing")
 }
 
+// No file system of a job is hidden by a later one over the directory that it is in, such as /dev/infiniband by a /dev with the job's GPUs.
+func TestNoOwnMountIsHidden(t *testing.T) {
+	c, j := planned(t, planConfig)
+	j.Devices = []string{"/dev/nvidia0"}
+	own := OwnMounts(c, &node.Hardware{GPUs: [][]string{{"/dev/nvidia0"}}}, j)
+	for i, below := range own {
+		for _, later := range own[i+1:] {
+			assert.False(t, later.How == mountOver && config.Under(below.Destination, later.Destination), "%s is hidden by a later %s", below.Destination,
+				later.Destination)
+		}
+	}
+}
+
 func TestJobMounts(t *testing.T) {
 	c, j := planned(t, planConfig)
 	v := &View{Spec: &specs.Spec{Linux: &specs.Linux{}, Mounts: JobMounts(c, nil, j, "run-7", false, os.Stat)}}
@@ -330,8 +343,8 @@ func TestJobMounts(t *testing.T) {
 	j.Tmp, j.TmpSize, j.ShmSize = config.TmpTmpfs, 1<<20, 1<<10
 	j.Devices = []string{"/dev/nvidia0"}
 	v.Spec.Mounts = JobMounts(c, &node.Hardware{GPUs: [][]string{{"/dev/nvidia0"}}}, j, "12", true, os.Stat)
-	assert.Equal(t, "/sys sysfs sysfs ro,nosuid,noexec,nodev\n/dev/infiniband tmpfs tmpfs mode=755,size=64k,nosuid,noexec\n"+run+
-		"/dev tmpfs tmpfs mode=755,size=1m,nosuid,noexec\n"+pts+"/tmp tmpfs tmpfs mode=1777,nosuid,nodev,size=1048576\n"+
+	assert.Equal(t, "/sys sysfs sysfs ro,nosuid,noexec,nodev\n"+run+"/dev tmpfs tmpfs mode=755,size=1m,nosuid,noexec\n"+
+		"/dev/infiniband tmpfs tmpfs mode=755,size=64k,nosuid,noexec\n"+pts+"/tmp tmpfs tmpfs mode=1777,nosuid,nodev,size=1048576\n"+
 		"/dev/shm tmpfs tmpfs mode=1777,nosuid,nodev,size=1024\n"+
 		c.Slurm.Spool+" tmpfs tmpfs mode=755,size=65536,nosuid,nodev\n"+
 		c.Slurm.Spool+"/job00012 bind = bind,ro,nosuid,nodev\n", lines(v))

@@ -82,10 +82,10 @@ spool /var/spool/slurmd.n1
 mount upper tmpfs nosuid,nodev mode=700,size=2147483648 /
 mount root overlay nosuid,nodev index=off,metacopy=off,redirect_dir=nofollow /
 mount over,net sysfs ro,nosuid,nodev,noexec - /sys
-mount in,mkdir,net tmpfs nosuid,noexec mode=755,size=64k /dev/infiniband
 mount over tmpfs nosuid,nodev mode=755,size=64m,nr_inodes=16k /run
 mount over proc nosuid,nodev,noexec hidepid=2 /proc
 mount in tmpfs nosuid,nodev,noexec mode=755,size=64k /sys/fs/cgroup
+mount in,mkdir,net tmpfs nosuid,noexec mode=755,size=64k /dev/infiniband
 mount in devpts nosuid,noexec ptmxmode=666,mode=620,gid=5 /dev/pts
 mount in mqueue nosuid,nodev,noexec - /dev/mqueue
 mount job bind nosuid,nodev - /tmp
@@ -105,9 +105,9 @@ source /srv/jails/debian
 quota 0
 spool /var/spool/slurmd.n1
 mount over,net sysfs ro,nosuid,nodev,noexec - /sys
-mount in,mkdir,net tmpfs nosuid,noexec mode=755,size=64k /dev/infiniband
 mount over tmpfs nosuid,nodev mode=755,size=64m,nr_inodes=16k /run
 mount over proc nosuid,nodev,noexec - /proc
+mount in,mkdir,net tmpfs nosuid,noexec mode=755,size=64k /dev/infiniband
 mount in devpts nosuid,noexec ptmxmode=666,mode=620,gid=5 /dev/pts
 mount in mqueue nosuid,nodev,noexec - /dev/mqueue
 mount job tmpfs nosuid,nodev mode=1777,size=4294967296 /tmp
