@@ -183,13 +183,16 @@ static int save_directory(int fd, const char *in, const char *path)
 	return result;
 }
 
-/* Saves what the template's /dev or /run has: nobody is in its namespace, and a sandbox's own gets the same. Returns 0,
- * or -1 with a fault. */
+/*
+ * Saves what the template's /dev or /run has: nobody is in its namespace, and a sandbox's own gets the same. A
+ * directory of the jail's root that is there meanwhile is refused, also on a tmpfs: its owner chooses what is in it.
+ * Returns 0, or -1 with a fault.
+ */
 static int save_entries(const char *path, struct fault *fault)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (fd >= 0 && !is_on(fd, TMPFS_MAGIC)) {
+	if (fd >= 0 && (!is_on(fd, TMPFS_MAGIC) || !read_mount_point(fd, ""))) {
 		close_fd(&fd);
 		return fault_replaced(path, fault);
 	}
