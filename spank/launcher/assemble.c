@@ -265,18 +265,31 @@ static int mount_in_template(const struct gojail_mount *mount, struct opened *in
 	return is_own_path(mount->destination) ? remember_own(take_fd(&new_mount), mount->destination, fault) : 0;
 }
 
+/*
+ * Reports whether a file system belongs on a directory in one of the template's mounts, whose directories are gojail's
+ * own: of each sandbox, or of the job. Its place is found from that mount: the owner of the jail's root can rename
+ * /dev.
+ */
+static bool is_in_template(const struct gojail_mount *mount)
+{
+	return (mount->how & GOJAIL_MOUNT_IN) ||
+	       ((mount->how & GOJAIL_MOUNT_JOB) && find_replaceable(mount->destination));
+}
+
 /* Mounts in their order what any sandbox of the jail has of its own, whatever the job is. Returns 0, or -1 with a
  * fault. */
 static int mount_planned(const struct gojail_request *request, const struct gojail_tree *trees, bool own_net,
 			 struct fault *fault)
 {
+	const uint32_t left =
+		(own_net ? 0 : GOJAIL_MOUNT_NET) | (request->flags & GOJAIL_REQUEST_SHARED ? GOJAIL_MOUNT_JOB : 0);
 	struct opened in = {NULL, -1};
 	int result = 0;
 
 	for (uint32_t i = 0; i < request->nmounts && result == 0; i++) {
 		const struct gojail_mount *mount = &request->mounts[i];
 
-		if ((mount->how & GOJAIL_MOUNT_NET) && !own_net)
+		if (mount->how & left)
 			continue;
 		if (mount->how & GOJAIL_MOUNT_OVER) {
 			close_fd(&in.fd);
@@ -288,7 +301,7 @@ static int mount_planned(const struct gojail_request *request, const struct goja
 				scoped_fd new_mount = remount_over(mount, fault);
 				result = new_mount < 0 ? -1 : 0;
 			}
-		} else if (mount->how & GOJAIL_MOUNT_IN) {
+		} else if (is_in_template(mount)) {
 			result = mount_in_template(mount, &in, fault);
 		}
 	}
@@ -296,16 +309,13 @@ static int mount_planned(const struct gojail_request *request, const struct goja
 	return result;
 }
 
-/*
- * Mounts what a job has one of: with begun in the template's mounts, whose directories are gojail's own, else where
- * links of the jail's root lead by now. Returns 0, or -1 with a fault.
- */
-static int mount_of_job(int root, const struct gojail_request *request, bool begun, struct fault *fault)
+/* Mounts what a job has one of where links of the jail's root lead by now. Returns 0, or -1 with a fault. */
+static int mount_of_job(int root, const struct gojail_request *request, struct fault *fault)
 {
 	for (uint32_t i = 0; i < request->nmounts && !(request->flags & GOJAIL_REQUEST_SHARED); i++) {
 		const struct gojail_mount *mount = &request->mounts[i];
 
-		if (!(mount->how & GOJAIL_MOUNT_JOB) || (find_replaceable(mount->destination) != NULL) != begun)
+		if (!(mount->how & GOJAIL_MOUNT_JOB) || is_in_template(mount))
 			continue;
 		scoped_fd new_mount = mount_in_root(root, mount, mount->destination, fault);
 		if (new_mount < 0 || remember_own(take_fd(&new_mount), mount->destination, fault) < 0)
@@ -317,6 +327,7 @@ static int mount_of_job(int root, const struct gojail_request *request, bool beg
 int begin_assembly(const struct gojail_request *request, const struct gojail_tree *trees, struct fault *fault)
 {
 	bool own_net;
+	int root;
 
 	if (unshare(CLONE_NEWNS) < 0)
 		return fault_set(fault, "cannot create a mount namespace: %s", strerror(errno));
@@ -325,8 +336,8 @@ int begin_assembly(const struct gojail_request *request, const struct gojail_tre
 	if (enter_or_unshare(request, trees, GOJAIL_REQUEST_IPC, "ipc", CLONE_NEWIPC, fault) < 0 ||
 	    enter_net(request, trees, &own_net, fault) < 0 || mount_planned(request, trees, own_net, fault) < 0)
 		return -1;
-	scoped_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return mount_of_job(root, request, true, fault) < 0 ? -1 : take_fd(&root);
+	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return root >= 0 ? root : fault_set(fault, "cannot open the jail's root: %s", strerror(errno));
 }
 
 /* Reports whether a sandbox without a network of its own has mounted something over one of the template's mounts, or in
@@ -361,7 +372,7 @@ int finish_assembly(int root, const struct gojail_request *request, const struct
 {
 	/* A new one has the host name that the node has now. */
 	if (enter_or_unshare(request, trees, GOJAIL_REQUEST_UTS, "uts", CLONE_NEWUTS, fault) < 0 ||
-	    mount_of_job(root, request, false, fault) < 0)
+	    mount_of_job(root, request, fault) < 0)
 		return -1;
 	for (uint32_t i = 0; i < request->ntrees; i++)
 		if (!(trees[i].flags & ASSEMBLE_NO_MOUNT) && attach_tree(root, request, &trees[i], fault) < 0)

@@ -59,8 +59,8 @@ var callBounds = []callBound{
 	// The spare that becomes the holder, from the request on.
 	{"first", "builder", callCounts{"descriptors": 31, "attributes": 10, "changes": 5, "messages": 9, "rights": 7, "other": 2}},
 	// The next spare, from its fork until it is ready, while nobody waits: six new file systems are 34, the masks of /proc, which each sandbox has anew,
-	// 8, and the template's /proc, /sys, /dev and /run, which must be where they were mounted, 20.
-	{"first", "next spare", callCounts{"descriptors": 47, "attributes": 17, "changes": 54, "messages": 2, "rights": 8, "processes": 2, "other": 1}},
+	// 8, and the template's /proc, /sys, /dev and /run, which must be where they were mounted, 18.
+	{"first", "next spare", callCounts{"descriptors": 45, "attributes": 17, "changes": 54, "messages": 2, "rights": 8, "processes": 2, "other": 1}},
 }
 
 // callRounds are how often each step runs: what a thread of Slurm's adds now and then is not the plugin's.
