@@ -314,15 +314,16 @@ func TestStageWithChosenData(t *testing.T) {
 	assert.NotContains(t, lines(v), "/missing")
 }
 
-// No file system of a job is hidden by a later one over the directory that it is in, such as /dev/infiniband by a /dev with the job's GPUs.
+// No file system of a job is hidden by a later one over the directory that it is in, such as /dev/infiniband by a /dev
+// with the job's GPUs.
 func TestNoOwnMountIsHidden(t *testing.T) {
 	c, j := planned(t, planConfig)
 	j.Devices = []string{"/dev/nvidia0"}
 	own := OwnMounts(c, &node.Hardware{GPUs: [][]string{{"/dev/nvidia0"}}}, j)
 	for i, below := range own {
 		for _, later := range own[i+1:] {
-			assert.False(t, later.How == mountOver && config.Under(below.Destination, later.Destination), "%s is hidden by a later %s", below.Destination,
-				later.Destination)
+			assert.False(t, later.How == mountOver && config.Under(below.Destination, later.Destination),
+				"%s is hidden by a later %s", below.Destination, later.Destination)
 		}
 	}
 }

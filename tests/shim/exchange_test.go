@@ -13,14 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestExchangeAtEachCall exchanges /dev, /proc, /sys and /run in the jail's root at each system call by which a template is read and a sandbox made: the
-// sandbox is the same as without, or is refused.
+// TestExchangeAtEachCall exchanges /dev, /proc, /sys and /run in the jail's root at each system call by which a template
+// is read and a sandbox made: the sandbox is the same as without, or is refused.
 func TestExchangeAtEachCall(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: mounts")
 	}
 	program := filepath.Join(t.TempDir(), "exchange")
-	args := []string{"-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Werror", "-I../../spank", "-I../../include", "-o", program, "testdata/exchange.c"}
+	args := []string{"-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Werror", "-I../../spank", "-I../../include",
+		"-o", program, "testdata/exchange.c"}
 	for _, name := range []string{"assemble", "job_stage", "remount", "writable", "accounts", "mountinfo"} {
 		args = append(args, "../../spank/launcher/"+name+".c")
 	}

@@ -106,6 +106,12 @@ func TestOnlyTheJobsGPUsAreThere(t *testing.T) {
 	require.NoError(t, os.WriteFile(home+"/end", nil, 0o644))
 	assert.Contains(t, text, `gojail_job_gpu{GPU_I_ID="",UUID="",device="tty62",gpu="",jail="debian",job_id="`+strings.TrimSpace(running.Stdout)+`",node="n1",pci_bus_id="",user="alice"} 1`)
 	assert.Equal(t, 1, strings.Count(text, "\ngojail_job_gpu{"), text)
+	// With --jail-net, which a cluster without cards refuses, the devices of rails have a file system in this /dev.
+	path := c.Path("/run/gojail/n1/site")
+	site := strings.ReplaceAll(readFile(c, "/run/gojail/n1/site"), "mount in,mkdir,net tmpfs", "mount in,mkdir tmpfs")
+	require.NoError(t, os.WriteFile(path, []byte(site), 0o600))
+	requireOutput(t, "tty60 tty61 tty62\n/dev/infiniband", c.Run(harness.Alice,
+		"srun", "-Q", "-wn1", "--jail=debian", "--gres=gpu:2", "sh", "-c", list+"; stat -c %m /dev/infiniband"))
 	for _, node := range harness.Nodes {
 		assert.Equal(t, "idle", waitForState(c, node), c.Drained())
 	}
