@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestExchangeAtEachCall exchanges /dev, /proc, /sys and /run in the jail's root at each system call by which a template
-// is read and a sandbox made: the sandbox is the same as without, or is refused.
+// TestExchangeAtEachCall exchanges /dev, /proc, /sys and /run in the jail's root at each system call by which a
+// template is read and a sandbox made: the sandbox is the same as without, or is refused.
 func TestExchangeAtEachCall(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: mounts")
