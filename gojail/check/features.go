@@ -9,7 +9,6 @@ import (
 
 	"github.com/gojail/gojail/gojail/node"
 	"github.com/gojail/gojail/internal/rootpath"
-	"github.com/gojail/gojail/internal/slurmconf"
 )
 
 // checkFeatures reports features of slurm.conf that use namespaces as gojail does.
@@ -88,8 +87,6 @@ func (c *checker) describePluginDir(conf node.SlurmConf) string {
 
 // checkEntireStep reports whether slurmstepd itself runs in the container (job_container.conf(5), 24.05).
 func (c *checker) checkEntireStep() bool {
-	lines, _ := slurmconf.Read(filepath.Join(c.config.Slurm.Conf, "job_container.conf"))
-	return slices.ContainsFunc(lines, func(line string) bool {
-		return isOn(slurmconf.Words(line)["entirestepinns"])
-	})
+	lines := node.ReadLines(filepath.Join(c.config.Slurm.Conf, "job_container.conf"), c.node.Name)
+	return slices.ContainsFunc(lines, func(line map[string]string) bool { return isOn(line["entirestepinns"]) })
 }

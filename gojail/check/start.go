@@ -105,7 +105,7 @@ func readWords(text string, err error) (said []string, whole bool) {
 
 // needsDevices reports whether gres.conf has slurmd look for GPUs in a way that needs more than a user's rights.
 func (c *checker) needsDevices(conf node.SlurmConf) bool {
-	for _, line := range node.ReadGres(conf.Dir, c.node.Name) {
+	for _, line := range node.ReadLines(filepath.Join(conf.Dir, "gres.conf"), c.node.Name) {
 		switch strings.ToLower(line["autodetect"]) {
 		case "", "off":
 		case "nvml":

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gojail/gojail/gojail/config"
 	"github.com/gojail/gojail/gojail/node"
 )
 
@@ -57,8 +58,10 @@ func TestDevicesOfUsers(t *testing.T) {
 		"AutoDetect=nvml":            {0o660: true, 0o666: false},
 		"AutoDetect=off":             {0o660: false},
 		"Name=gpu autodetect=RSMI":   {0o666: true},
-		// a line of other nodes
-		"NodeName=n9 AutoDetect=rsmi": {0o666: false},
+		// a line of other nodes, and lines of this node and others
+		"NodeName=n9 AutoDetect=rsmi":           {0o666: false},
+		"NodeName=n9,n1, AutoDetect=rsmi":       {0o666: true},
+		`NodeName = "n[1-2]" AutoDetect="rsmi"`: {0o666: true},
 	} {
 		for mode, want := range modes {
 			dir := t.TempDir()
@@ -66,7 +69,7 @@ func TestDevicesOfUsers(t *testing.T) {
 			require.NoError(t, os.Mkdir(filepath.Join(dir, "dev"), 0o755))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "dev/nvidia0"), nil, mode))
 			require.NoError(t, os.Chmod(filepath.Join(dir, "dev/nvidia0"), mode))
-			c := &checker{node: Node{rootIn: dir}}
+			c := &checker{node: Node{Name: "n1", rootIn: dir}}
 			assert.Equal(t, want, c.needsDevices(node.SlurmConf{Dir: dir}), "%s, %o", text, mode)
 		}
 	}
@@ -102,4 +105,20 @@ func findOwnPlugins(t *testing.T) []string {
 		t.Skip("needs slurmd: make deps installs it")
 	}
 	return []string{filepath.Dir(found[0])}
+}
+
+func TestEntireStep(t *testing.T) {
+	for text, want := range map[string]bool{
+		"":                                   false,
+		"BasePath=/a":                        false,
+		"BasePath=/a\nentirestepinns = true": true,
+		"EntireStepInNS=no":                  false,
+		"NodeName=n9 EntireStepInNS=yes\nNodeName=n[1-8] BasePath=/a": false,
+		"NodeName=n9 BasePath=/a\nNodeName=n[1-8] EntireStepInNS=up":  true,
+	} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "job_container.conf"), []byte(text+"\n"), 0o644))
+		c := &checker{node: Node{Name: "n1"}, config: &config.Config{Slurm: config.Slurm{Conf: dir}}}
+		assert.Equal(t, want, c.checkEntireStep(), text)
+	}
 }

@@ -32,7 +32,7 @@ func readGPUs(c *config.Config) [][]string {
 	}) {
 		return nil
 	}
-	gpus := listGPUFiles(ReadGres(c.Slurm.Conf, c.Node))
+	gpus := listGPUFiles(ReadLines(filepath.Join(c.Slurm.Conf, "gres.conf"), c.Node))
 	if len(gpus) > 0 {
 		return gpus
 	}
@@ -50,12 +50,13 @@ func readGPUs(c *config.Config) [][]string {
 	return gpus
 }
 
-// ReadGres returns the values of each line of gres.conf(5) in a directory that holds for a node, with keys in lower
+// ReadLines returns the values of each line of a file such as gres.conf(5) that holds for a node, with keys in lower
 // case.
-func ReadGres(dir, node string) (all []map[string]string) {
-	lines, _ := slurmconf.Read(filepath.Join(dir, "gres.conf")) // most nodes have no gres.conf
+func ReadLines(path, node string) (all []map[string]string) {
+	lines, _ := slurmconf.Read(path) // most nodes have no such file
 	for _, line := range lines {
-		if values := slurmconf.Words(line); isForNode(values["nodename"], node) {
+		values := slurmconf.Words(line)
+		if list, given := values["nodename"]; !given || slurmconf.HasNode(list, node) {
 			all = append(all, values)
 		}
 	}
@@ -77,14 +78,6 @@ func listGPUFiles(lines []map[string]string) (gpus [][]string) {
 		}
 	}
 	return gpus
-}
-
-func isForNode(list, node string) bool {
-	if list == "" {
-		return true
-	}
-	nodes, err := hostlist.Parse(list)
-	return err == nil && nodes.Contains(node)
 }
 
 // expandFiles expands a list such as "/dev/nvidia[0-3],/dev/nvidia7". It omits words that are not paths

@@ -4,6 +4,8 @@ package slurmconf
 
 import (
 	"maps"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/gojail/gojail/internal/hostlist"
@@ -17,7 +19,7 @@ func FindNode(lines []string, node string) (found map[string]string) {
 		values := Words(line)
 		if strings.EqualFold(values["nodename"], "default") {
 			maps.Copy(defaults, values)
-		} else if nodes, err := hostlist.Parse(values["nodename"]); err == nil && nodes.Contains(node) {
+		} else if HasNode(values["nodename"], node) {
 			found = maps.Clone(defaults)
 			maps.Copy(found, values)
 		}
@@ -25,12 +27,23 @@ func FindNode(lines []string, node string) (found map[string]string) {
 	return found
 }
 
-// Words returns the values of a line with several words KEY=VALUE, and its keys in lower case.
+// HasNode reports whether a list such as "n[1-4],login" has a node. Slurm ignores extra commas.
+func HasNode(list, node string) bool {
+	return slices.ContainsFunc(hostlist.Split(list), func(part string) bool {
+		nodes, err := hostlist.Parse(part)
+		return err == nil && nodes.Contains(node)
+	})
+}
+
+// keyValue is KEY=VALUE among others in a line, as Slurm's parser takes it: blanks may surround the "=", and a value in
+// quotes may have some.
+var keyValue = regexp.MustCompile(`([\w.]+)\s*[-*+/]?=\s*("[^"]*"|\S+)`)
+
+// Words returns the values, without quotes, of a line with several KEY=VALUE, and its keys in lower case.
 func Words(line string) map[string]string {
 	values := map[string]string{}
-	for _, word := range strings.Fields(line) {
-		key, value, _ := strings.Cut(word, "=")
-		values[strings.ToLower(key)] = value
+	for _, word := range keyValue.FindAllStringSubmatch(line, -1) {
+		values[strings.ToLower(word[1])] = strings.Trim(word[2], `"`)
 	}
 	return values
 }
