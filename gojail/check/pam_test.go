@@ -116,6 +116,11 @@ func TestCheckOfAdoption(t *testing.T) {
 		"jumped over":         {contain, "account [success=1 default=ignore] pam_unix.so\n" + adopt, "WARN  sessions: PAM does not reach the line of pam_slurm_adopt.so: pam_unix.so in /etc/pam.d/sshd"},
 		"jumped to":           {contain, "account [success=1 default=ignore] pam_unix.so\naccount requisite pam_deny.so\n" + adopt, ""},
 		"for administrators":  {contain, "account sufficient pam_access.so\n" + adopt, ""},
+		"a group is let in":   {contain, adopt + "account [success=1 default=ignore] pam_succeed_if.so user ingroup a\naccount requisite pam_deny.so\n", ""},
+		"a list, or nobody":   {contain, adopt + "account sufficient pam_listfile.so\naccount required pam_deny.so\n", ""},
+		"others jump":         {contain, "account [success=ignore default=1] pam_succeed_if.so uid >= 1000\n" + adopt, ""},
+		"system users":        {contain, "account sufficient pam_usertype.so issystem\n" + adopt, ""},
+		"all end before":      {contain, "account [success=done default=done] pam_access.so\n" + adopt, "WARN  sessions: PAM does not reach the line of pam_slurm_adopt.so: pam_access.so in /etc/pam.d/sshd"},
 		"or an administrator": {contain, "account sufficient pam_slurm_adopt.so nodename=n1\naccount required pam_access.so\n", ""},
 		"in brackets":         {contain, "account [success=ok new_authtok_reqd=ok default=bad] pam_slurm_adopt.so nodename=n1\n", ""},
 		"without effect":      {contain, "account [default=ignore] pam_slurm_adopt.so nodename=n1\n", "WARN  sessions: pam_slurm_adopt.so is [default=ignore] in /etc/pam.d/sshd: users without a job get past it"},
@@ -131,7 +136,7 @@ func TestCheckOfAdoption(t *testing.T) {
 			n.writeSystem(t, map[string]string{"etc/pam.d/sshd": test.pam, "etc/pam.d/password-auth": "account sufficient pam_localuser.so\n"})
 			found := n.listFindings()
 			if test.want == "" {
-				assert.NotRegexp(t, "pam_slurm_adopt|pam_namespace", found)
+				assert.NotRegexp(t, "pam_slurm_adopt|pam_namespace|pam_deny", found)
 				return
 			}
 			assert.Contains(t, found, test.want)

@@ -22,11 +22,11 @@ func isAdoption(r pamRule) bool { return r.module == adoption }
 
 // checkStack reports what in sshd's PAM stack refuses sessions, or keeps pam_slurm_adopt from putting them into their
 // job's cgroup. It reports whether nobody without a job gets past the stack.
-func (c *checker) checkStack(conf node.SlurmConf, service string, pam []pamRule) (adopts bool) {
+func (c *checker) checkStack(conf node.SlurmConf, service string, pam []pamRule, people []person) (adopts bool) {
 	if !c.checkModules(pam) {
 		return true // no session begins at all
 	}
-	c.checkShells(pam)
+	c.checkShells(pam, people)
 	if c.config.Login.Here {
 		return false
 	}
@@ -105,13 +105,18 @@ func (c *checker) checkModules(pam []pamRule) bool {
 	return true
 }
 
-// checkShells reports pam_shells, which refuses users whose login shell is not in /etc/shells.
-func (c *checker) checkShells(pam []pamRule) {
+// checkShells reports pam_shells, which refuses users whose login shell is not in /etc/shells. A name service may have
+// such users, too, whom it does not ask for.
+func (c *checker) checkShells(pam []pamRule, people []person) {
+	report := c.warn
+	if slices.ContainsFunc(people, func(p person) bool { return filepath.Base(p.shell) == contract.Session }) {
+		report = c.fail
+	}
 	shells := node.ConfLines(c.node.path("/etc/shells"))
 	for _, r := range pam {
 		if r.module == "pam_shells.so" && r.kind == "account" && r.isFatal("auth_err") &&
 			!slices.Contains(shells, filepath.Join(c.node.LibDir, contract.Session)) {
-			c.fail("sessions", "remove the line of pam_shells.so from "+r.file,
+			report("sessions", "remove the line of pam_shells.so from "+r.file,
 				"pam_shells.so refuses users whose login shell is gojail-session")
 			return
 		}
@@ -120,38 +125,57 @@ func (c *checker) checkShells(pam []pamRule) {
 
 // conditional are modules that succeed for some users.
 var conditional = []string{"pam_access.so", "pam_succeed_if.so", "pam_listfile.so", "pam_time.so", "pam_group.so",
-	"pam_rootok.so", "pam_wheel.so", "pam_exec.so"}
+	"pam_rootok.so", "pam_wheel.so", "pam_exec.so", "pam_usertype.so"}
 
-// walkAccount follows the account rules for a user for whom every module succeeds. It returns the rule that skips
-// pam_slurm_adopt, or ends the stack before; and the rule that refuses the user. Either is nil if there is none.
+// course is one through the account rules: the rule that skips pam_slurm_adopt, or ends the stack before; and the rule
+// that refuses the user. Either is nil if there is none.
+type course struct{ skips, refuses *pamRule }
+
+// badness is lower for the course of a user of the node's than for others.
+func (w course) badness() int {
+	return map[bool]int{true: 2}[w.refuses != nil] + map[bool]int{true: 1}[w.skips != nil]
+}
+
+// walkAccount returns the best course through the account rules for a user for whom every module succeeds but those of
+// conditional, which may do either: somebody gets in by it. It begins with the last rule, so that it takes each once.
 func walkAccount(pam []pamRule) (skips, refuses *pamRule) {
 	rules := slices.DeleteFunc(slices.Clone(pam), func(r pamRule) bool { return r.kind != "account" })
 	at := slices.IndexFunc(rules, isAdoption)
-	for i := 0; i < len(rules); i++ {
-		r, next := &rules[i], i+1
-		action := r.findAction("success")
-		if slices.Contains(conditional, r.module) {
-			if action = r.findAction("default"); action == "bad" || action == "die" {
-				action = "ok" // not for this user
+	from := make([]course, len(rules)+1)
+	for i := len(rules) - 1; i >= 0; i-- {
+		r := &rules[i]
+		actions := []string{r.findAction("success")}
+		if other := r.findAction("default"); slices.Contains(conditional, r.module) && other != "bad" && other != "die" {
+			actions = append(actions, other)
+		}
+		for n, action := range actions {
+			next := findNext(rules, i, action)
+			w := from[min(next, len(rules))]
+			if i < at && at < next {
+				w.skips = r
+			}
+			if r.module == "pam_deny.so" && r.isFatal("auth_err") || action == "die" || action == "bad" {
+				w = course{refuses: r}
+			}
+			if n == 0 || w.badness() < from[i].badness() {
+				from[i] = w
 			}
 		}
-		switch skip, err := strconv.Atoi(action); {
-		case r.module == "pam_deny.so" && r.isFatal("auth_err") || action == "die" || action == "bad":
-			return skips, r
-		case err == nil:
-			next += skip
-		case action == "done":
-			for next < len(rules) && (len(r.of) == 0 || len(rules[next].of) >= len(r.of) &&
-				slices.Equal(rules[next].of[:len(r.of)], r.of)) {
-				next++
-			}
-		}
-		if i < at && at < next {
-			skips = r
-		}
-		i = next - 1
 	}
-	return skips, nil
+	return from[0].skips, from[0].refuses
+}
+
+// findNext returns the index of the rule that follows one whose module has led to an action.
+func findNext(rules []pamRule, i int, action string) int {
+	r, next := &rules[i], i+1
+	if skip, err := strconv.Atoi(action); err == nil {
+		return next + max(skip, 0)
+	}
+	for action == "done" && next < len(rules) && (len(r.of) == 0 || len(rules[next].of) >= len(r.of) &&
+		slices.Equal(rules[next].of[:len(r.of)], r.of)) {
+		next++
+	}
+	return next
 }
 
 // checkAdoption reports what keeps pam_slurm_adopt from putting a session into its job's cgroup. It reports whether

@@ -4,8 +4,10 @@ package check
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -57,11 +59,15 @@ func (c *checker) checkSessions(conf node.SlurmConf) {
 			"PAM gives sshd's programs on the node the variables of ~/.pam_environment, LD_PRELOAD for xauth of ssh "+
 				"-X for instance")
 	}
-	adopts := c.checkStack(conf, service, pam)
+	adopts := c.checkStack(conf, service, pam, people)
 	c.checkPAMNamespaces(conf, pam)
 	c.checkLoginShells(people)
 	if err != nil && strings.Contains(err.Error(), "privilege separation directory") { // which its unit makes
 		c.warn("sessions", "start sshd, and run gojail check again", "cannot read the settings of sshd: %v", err)
+		return
+	}
+	if exit := (*exec.ExitError)(nil); err != nil && !(errors.As(err, &exit) && exit.Exited()) {
+		c.warn("sessions", "run: "+sshd+" -T", "cannot read the settings of sshd: %v", err) // it was slow, or killed
 		return
 	}
 	if err != nil {
