@@ -5,6 +5,7 @@ package check
 import (
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -29,6 +30,11 @@ func (c *checker) checkSessionConfig(conf node.SlurmConf) {
 				"%s is not a file that only root can change: every session is refused", path)
 			return
 		}
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+		c.fail("sessions", "make "+filepath.Dir(path)+" and the directories above it no symbolic links",
+			"%s is %s, and gojail-session follows no symbolic link there: every session is refused", path, real)
+		return
 	}
 	text, _ := os.ReadFile(path)
 	for line := range strings.SplitSeq(string(text), "\n") {
@@ -55,11 +61,22 @@ func (c *checker) checkSessionConfig(conf node.SlurmConf) {
 		here["state"] = p.Argument("state", contract.DefaultState, c.node.Name)
 		here["config"] = p.Argument("config", contract.DefaultConfig, c.node.Name)
 	}
+	report := c.fail
+	if !c.config.Login.Here && !strings.Contains(used["state"]+used["config"], "%n") {
+		report = c.warn // of the node's name alone: sessions find the jobs without it
+	}
 	for _, name := range slices.Sorted(maps.Keys(here)) {
-		if value := strings.ReplaceAll(used[name], "%n", used["node"]); value != here[name] {
-			c.fail("sessions", "write to "+path+", in place of other lines of "+name+": "+name+"="+here[name],
-				"gojail-session uses %s=%s, but the plugin %[1]s=%[3]s: sessions do not find users' jobs", name, value,
-				here[name])
+		value := strings.ReplaceAll(used[name], "%n", c.node.Name) // another name has a line of its own
+		if value == here[name] {
+			continue
 		}
+		remedy := "write to " + path + ", in place of other lines of " + name + ": " + name + "=" + here[name]
+		if name == "node" {
+			report("sessions", remedy, "gojail-session takes this node for %s, but its name in Slurm is %s", value,
+				here[name])
+			continue
+		}
+		c.fail("sessions", remedy, "gojail-session uses %s=%s, but the plugin %[1]s=%[3]s: sessions do not find "+
+			"users' jobs", name, value, here[name])
 	}
 }

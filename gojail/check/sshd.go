@@ -5,6 +5,7 @@ package check
 import (
 	"context"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -96,6 +97,9 @@ func (c *checker) checkForceCommand(settings map[string]string, people []person)
 		switch {
 		case filepath.Base(command) == contract.Session && isSameFile(command, program):
 			c.ok("sessions", "sshd starts %s%s", command, whom)
+		case c.isWrapper(command):
+			c.warn("sessions", remedy, "sshd starts %s%s: sessions are in a jail only if that starts %s", command,
+				whom, program)
 		case command != "" && command != "none":
 			report("sessions", remedy, "sshd starts %s%s, which is not %s: a session fails, or is outside the jail",
 				command, whom, program)
@@ -107,6 +111,16 @@ func (c *checker) checkForceCommand(settings map[string]string, people []person)
 				"sshd has no ForceCommand%s: only users whose login shell is gojail-session enter the jail", whom)
 		}
 	}
+}
+
+// isWrapper reports whether a command of sshd's is a program, which may be one that starts gojail-session.
+func (c *checker) isWrapper(command string) bool {
+	words := strings.Fields(command)
+	if len(words) == 0 || !filepath.IsAbs(words[0]) || filepath.Base(words[0]) == contract.Session {
+		return false
+	}
+	info, err := os.Stat(c.node.path(words[0]))
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
 // checkSSHD reports settings of sshd with which a user's program runs on the node, or no session begins.

@@ -142,8 +142,8 @@ var mistakes = []mistake{
 	{name: "a program with two names", command: "ln PROGRAM LIB/other", want: "FAIL  sessions: PROGRAM has 2 names", session: refused, undo: "rm -f LIB/other"},
 	{name: "no program", command: "mv PROGRAM LIB/was", want: "FAIL  sessions: PROGRAM: no such file or directory", session: refused, hand: "mv LIB/was PROGRAM"},
 
-	{name: "no session.conf", command: "rm SESSION", want: "FAIL  sessions: gojail-session uses node=head, but the plugin node=n1", session: refused},
-	{name: "another node", command: "sed -i s/n1/n2/ SESSION", want: "FAIL  sessions: gojail-session uses node=n2", session: refused},
+	{name: "no session.conf", command: "rm SESSION", want: "FAIL  sessions: gojail-session uses state=/run/gojail, but the plugin state=/run/gojail/n1", session: refused},
+	{name: "another node", command: "sed -i s/n1/n2/ SESSION", want: "FAIL  sessions: gojail-session takes this node for n2, but its name in Slurm is n1", session: refused},
 	{name: "another state directory", command: "sed -i s:/run/gojail:/run/gojial: SESSION", want: "FAIL  sessions: gojail-session uses state=/run/gojial/n1, but the plugin state=/run/gojail/n1", session: refused, undo: "rm -rf /run/gojial"},
 	{name: "an unknown line", command: "echo nod=n1 >>SESSION", want: `FAIL  sessions: /etc/gojail/session.conf: "nod=n1" is no line`, session: refused},
 	{name: "a session.conf from Windows", command: `sed -i 's/$/\r/' SESSION`, want: `FAIL  sessions: /etc/gojail/session.conf: "state=/run/gojail/%n\r" is no line`, session: refused, hand: `sed -i 's/\r//' SESSION`},
