@@ -49,19 +49,21 @@ func TestTreesThatAreRefused(t *testing.T) {
 		change func(t *testing.T, dir string)
 		want   string
 	}{
-		"no directory":      {func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(dir)) }, "no such directory; name the DESTDIR"},
-		"a file":            {func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(dir)); write(t, dir, "") }, "no such directory; name the DESTDIR"},
-		"no headers":        remove(header, "no include/slurm/slurm_version.h below it; name the DESTDIR"),
-		"headers of two":    add("/usr/include/slurm/slurm_version.h", version, "headers in /opt/slurm/include/slurm /usr/include/slurm; name a directory with one Slurm"),
-		"no version":        add(header, "#undef SLURM_VERSION_NUMBER\n", "has no SLURM_VERSION_NUMBER; install Slurm there anew"),
-		"no slurmd":         remove(slurmd, "no /opt/slurm/sbin/slurmd; build Slurm with that program"),
-		"no slurmstepd":     remove(stepd, "no slurmstepd below /opt/slurm; install Slurm there anew"),
-		"no ELF":            add(slurmd, "#!/bin/sh\n", "/opt/slurm/sbin/slurmd is for no machine, and this is "),
-		"another machine":   {changeMachine, "/opt/slurm/sbin/slurmd is for IBM S/390, and this is "},
-		"plugins of two":    add("/usr/lib/slurm/auth_munge.so", "", "are in /opt/slurm/lib/slurm /usr/lib/slurm, not in one"),
-		"plugins elsewhere": {movePlugins, "plugins are in /srv/slurm, outside its prefix /opt/slurm; use one prefix for all"},
-		"no slurm.conf":     add(libslurm, "/run/slurm/conf/slurm.conf\n", "names a place of slurm.conf; build it with --sysconfdir=/etc/slurm"),
-		"a prefix of users": {movePrefix, "the prefix /home/slurm is not possible in the tests' machines; use /usr, /usr/local or /opt/slurm"},
+		"no directory":       {func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(dir)) }, "no such directory; name the DESTDIR"},
+		"a file":             {func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(dir)); write(t, dir, "") }, "no such directory; name the DESTDIR"},
+		"no headers":         remove(header, "no include/slurm/slurm_version.h below it; name the DESTDIR"),
+		"headers of two":     add("/usr/include/slurm/slurm_version.h", version, "headers in /opt/slurm/include/slurm /usr/include/slurm; name a directory with one Slurm"),
+		"no version":         add(header, "#undef SLURM_VERSION_NUMBER\n", "has no SLURM_VERSION_NUMBER; install Slurm there anew"),
+		"no slurmd":          remove(slurmd, "no /opt/slurm/sbin/slurmd; build Slurm with that program"),
+		"no slurmstepd":      remove(stepd, "no slurmstepd below /opt/slurm; install Slurm there anew"),
+		"no ELF":             add(slurmd, "#!/bin/sh\n", "/opt/slurm/sbin/slurmd is for no machine, and this is "),
+		"another machine":    {changeMachine, "/opt/slurm/sbin/slurmd is for IBM S/390, and this is "},
+		"plugins of two":     add("/usr/lib/slurm/auth_munge.so", "", "are in /opt/slurm/lib/slurm /usr/lib/slurm, not in one"),
+		"plugins elsewhere":  {movePlugins, "plugins are in /srv/slurm, outside its prefix /opt/slurm; use one prefix for all"},
+		"no slurm.conf":      add(libslurm, "/run/slurm/conf/slurm.conf\n", "names a place of slurm.conf; build it with --sysconfdir=/etc/slurm"),
+		"slurm.conf in /etc": add(libslurm, "/etc/slurm.conf\n", "its slurm.conf is in /etc, among other files; build it with --sysconfdir=/etc/slurm"),
+		"and in the prefix":  add(libslurm, "/opt/slurm.conf\n", "its slurm.conf is in /opt, among other files; build it with --sysconfdir=/etc/slurm"),
+		"a prefix of users":  {movePrefix, "the prefix /home/slurm is not possible in the tests' machines; use /usr, /usr/local or /opt/slurm"},
 		"neither auth": {func(t *testing.T, dir string) {
 			require.NoError(t, os.Remove(dir+munge))
 			require.NoError(t, os.Remove(dir+ownAuth))
