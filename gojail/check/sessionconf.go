@@ -22,32 +22,8 @@ func (c *checker) checkSessionConfig(conf node.SlurmConf) {
 	path := c.node.path(contract.SessionConfig)
 	host, _, _ := strings.Cut(node.HostName(), ".")
 	used := map[string]string{"node": host, "state": contract.DefaultState, "config": contract.DefaultConfig}
-	var st unix.Stat_t
-	if unix.Lstat(path, &st) == nil {
-		if err := trusted.Check(path, &st, unix.S_IFREG); err != nil || st.Nlink != 1 || trusted.Parents(path) != nil {
-			c.fail("sessions", "run: cp "+path+" "+path+".new; chown root "+path+".new; chmod 644 "+path+".new; mv "+
-				path+".new "+path,
-				"%s is not a file that only root can change: every session is refused", path)
-			return
-		}
-	}
-	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
-		c.fail("sessions", "make "+filepath.Dir(path)+" and the directories above it no symbolic links",
-			"%s is %s, and gojail-session follows no symbolic link there: every session is refused", path, real)
+	if !c.readSessionConfig(path, used) {
 		return
-	}
-	text, _ := os.ReadFile(path)
-	for line := range strings.SplitSeq(string(text), "\n") {
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		name, value, _ := strings.Cut(line, "=")
-		if used[name] == "" || value == "" || strings.TrimSpace(line) != line {
-			c.fail("sessions", "correct or remove that line; known are config=FILE, state=DIR and node=NAME, without "+
-				"blanks at the end", "%s: %q is no line of this file: every session is refused", path, line)
-			return
-		}
-		used[name] = value
 	}
 	if used["node"] != c.node.Name && c.node.Name == host { // was the check started for another node?
 		c.warn("sessions", "write node="+host+" in "+path+" if that is the node's name in slurm.conf; otherwise run "+
@@ -79,4 +55,36 @@ func (c *checker) checkSessionConfig(conf node.SlurmConf) {
 		c.fail("sessions", remedy, "gojail-session uses %s=%s, but the plugin %[1]s=%[3]s: sessions do not find "+
 			"users' jobs", name, value, here[name])
 	}
+}
+
+// readSessionConfig reads the lines of session.conf, and reports why gojail-session would refuse them.
+func (c *checker) readSessionConfig(path string, used map[string]string) bool {
+	var st unix.Stat_t
+	if unix.Lstat(path, &st) == nil {
+		if err := trusted.Check(path, &st, unix.S_IFREG); err != nil || st.Nlink != 1 || trusted.Parents(path) != nil {
+			c.fail("sessions", "run: cp "+path+" "+path+".new; chown root "+path+".new; chmod 644 "+path+".new; mv "+
+				path+".new "+path,
+				"%s is not a file that only root can change: every session is refused", path)
+			return false
+		}
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+		c.fail("sessions", "make "+filepath.Dir(path)+" and the directories above it no symbolic links",
+			"%s is %s, and gojail-session follows no symbolic link there: every session is refused", path, real)
+		return false
+	}
+	text, _ := os.ReadFile(path)
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, _ := strings.Cut(line, "=")
+		if used[name] == "" || value == "" || strings.TrimSpace(line) != line {
+			c.fail("sessions", "correct or remove that line; known are config=FILE, state=DIR and node=NAME, without "+
+				"blanks at the end", "%s: %q is no line of this file: every session is refused", path, line)
+			return false
+		}
+		used[name] = value
+	}
+	return true
 }
