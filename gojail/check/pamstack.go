@@ -145,7 +145,8 @@ func walkAccount(pam []pamRule) (skips, refuses *pamRule) {
 	for i := len(rules) - 1; i >= 0; i-- {
 		r := &rules[i]
 		actions := []string{r.findAction("success")}
-		if other := r.findAction("default"); slices.Contains(conditional, r.module) && other != "bad" && other != "die" {
+		other := r.findAction("default")
+		if slices.Contains(conditional, r.module) && !slices.Contains([]string{"bad", "die"}, other) {
 			actions = append(actions, other)
 		}
 		for n, action := range actions {
