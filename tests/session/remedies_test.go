@@ -101,7 +101,7 @@ var mistakes = []mistake{
 	{name: "a ForceCommand with arguments", command: "sed -i 's|ForceCommand .*|ForceCommand PROGRAM -l|' SSHD", want: "FAIL  sessions: sshd starts PROGRAM -l, which is not", session: refused},
 	{name: "a Match of one user", command: "sed -i 's|^Match.*|Match User bob|' SSHD", want: "FAIL  sessions: sshd has no ForceCommand for alice: its internal-sftp", session: good},
 	{name: "a Match that nobody is", command: "sed -i 's|^Match.*|Match User !root|' SSHD", want: "FAIL  sessions: sshd has no ForceCommand: its internal-sftp", session: good},
-	{name: "a Match before", command: "sed -i 's|^Match.*|Match User alice\\n ForceCommand /bin/echo the date\\n&|' SSHD", want: "WARN  sessions: sshd starts /bin/echo the date for alice, which is not PROGRAM", session: "the date"},
+	{name: "a Match before", command: "sed -i 's|^Match.*|Match User alice\\n ForceCommand /bin/echo the date\\n&|' SSHD", want: "WARN  sessions: sshd starts /bin/echo the date for alice: sessions are in a jail only if that starts PROGRAM", session: "the date"},
 	{name: "ChrootDirectory", command: "sed -i '1i ChrootDirectory /srv' SSHD", want: "FAIL  sessions: sshd changes its root to /srv", session: refused},
 	{name: "UsePAM no", command: "sed -i 's/^UsePAM.*/UsePAM no/' SSHD", want: "WARN  sessions: sshd does not use PAM", session: unadopted},
 	{name: "PermitUserRC twice", command: "sed -i '1i PermitUserRC yes' SSHD", want: "FAIL  sessions: sshd executes ~/.ssh/rc", session: good},
