@@ -87,6 +87,9 @@ func (s *site) requireKnownState(t *testing.T, what string, pid int) {
 			assert.Contains(t, []string{wantedSoft, hard}, soft, "%s: soft limit %s", what, name)
 			continue
 		}
+		if name == "Umask" && (strings.Contains(what, "zygote") || strings.Contains(what, "holder")) {
+			want = "0000" // they start no program (docs/inheritance.md)
+		}
 		assert.Equal(t, want, has[name], "%s: %s", what, name)
 	}
 	for _, name := range []string{"Speculation_Store_Bypass", "SpeculationIndirectBranch"} {
