@@ -195,12 +195,17 @@ func prepare(c *harness.Cluster) error {
 	return nil
 }
 
-// startSSHD starts the sshd of node n1, where gojail-session is alice's login shell.
+// prepareAccounts makes gojail-session alice's login shell, and follows docs/sessions.md in the files that gojail check reads.
+const prepareAccounts = `usermod -s ` + harness.SessionProgram + ` alice
+sed -i 's/ user_readenv=1//' /etc/pam.d/sshd
+ln -s sshd-` + sshPort + ` /etc/ssh/sshd_config`
+
+// startSSHD starts the sshd of node n1.
 func startSSHD(c *harness.Cluster) error {
 	if err := c.PrepareSSH(); err != nil {
 		return err
 	}
-	if r := c.Root("usermod", "-s", harness.SessionProgram, "alice"); r.Code != 0 {
+	if r := c.Root("sh", "-euc", prepareAccounts); r.Code != 0 {
 		return fmt.Errorf("demo: %s", r)
 	}
 	return c.StartSSHD(sshPort, sshLines)
