@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -96,6 +97,7 @@ func TestSkipOnAnotherRelease(t *testing.T) {
 	assert.False(t, qualifies("needs the machine's own release of Slurm"))
 	assert.Equal(t, qualifies("needs root"), qualifies("needs Slurm 22.05"), "this release has it")
 	assert.Equal(t, qualifies("needs root") && mayRaiseLimits(), qualifies("needs CAP_SYS_RESOURCE: a limit"))
+	assert.Equal(t, qualifies("needs root") && runtime.GOARCH == "arm64", qualifies("needs arm64: 32-bit programs"))
 }
 
 func TestSummaryFails(t *testing.T) {

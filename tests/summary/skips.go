@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -31,6 +32,9 @@ func qualifies(reason string) bool {
 	}
 	if strings.Contains(reason, "needs the machine's own release") {
 		return os.Getenv(columnVariable) == ""
+	}
+	if strings.Contains(reason, "needs arm64") {
+		return runtime.GOARCH == "arm64"
 	}
 	if strings.Contains(reason, "needs CAP_SYS_RESOURCE") {
 		return mayRaiseLimits()
