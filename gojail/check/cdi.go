@@ -17,7 +17,7 @@ import (
 // checkCDI reports what the CDI devices of a jail provide, devices whose kind is absent, and files of
 // another driver than the loaded one. node.ReadHost fails if devices cannot be provided.
 func (c *checker) checkCDI(j *config.Jail) {
-	devices := c.hardware.CDI[j.Name]
+	devices := c.hardware.FindCDI(j.Name)
 	if devices == nil {
 		return
 	}

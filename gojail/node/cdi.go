@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -24,7 +25,9 @@ const NvidiaDriver = "/sys/module/nvidia"
 // Hardware holds the GPUs and the CDI devices that this node has for the jails of a configuration.
 type Hardware struct {
 	GPUs [][]string             // device nodes by the index that Slurm allocates; nil: Slurm allocates no GPUs
-	CDI  map[string]*CDIDevices // by the name of the jail, for jails whose key cdi is not empty
+	CDI  map[string]*CDIDevices // by the name of the jail, for jails whose key cdi is not empty; read by FindCDI
+
+	loadCDI func() // reads the CDI files, once; nil: CDI is complete
 }
 
 // CDIDevices are the edits and the device nodes of a jail's CDI devices on this node.
@@ -35,12 +38,20 @@ type CDIDevices struct {
 	Err      error      // reason why no job gets this jail
 }
 
-// ReadHardware reads gres.conf and the CDI files. Only callers that need them wait for them: no step that needs Go only
-// for its network or its mounts.
+// ReadHardware reads gres.conf, and the CDI files once somebody asks for their devices: most runs of the health check
+// do not. No step that needs Go only for its network or its mounts waits for either.
 func ReadHardware(c *config.Config) *Hardware {
 	h := &Hardware{GPUs: readGPUs(c)}
-	h.ReadCDI(c, cdi.Host)
+	h.loadCDI = sync.OnceFunc(func() { h.ReadCDI(c, cdi.Host) })
 	return h
+}
+
+// FindCDI returns the CDI devices of a jail, or nil if its key cdi is empty.
+func (h *Hardware) FindCDI(jail string) *CDIDevices {
+	if h.loadCDI != nil {
+		h.loadCDI()
+	}
+	return h.CDI[jail]
 }
 
 // ReadCDI sets the CDI devices of each jail. Devices that cannot be provided are an error of the jails that name them,
@@ -142,6 +153,7 @@ func HasNode(devices []specs.LinuxDevice, path string) bool {
 
 // IsLackingCDI reports whether the CDI devices of a jail cannot be provided.
 func (h *Hardware) IsLackingCDI() bool {
+	h.FindCDI("") // which reads those of all jails
 	for _, devices := range h.CDI {
 		if devices.Err != nil {
 			return true
@@ -153,7 +165,7 @@ func (h *Hardware) IsLackingCDI() bool {
 // CDIWords returns words that change with the edits of a jail's CDI files, and with the files to be mounted, which an
 // upgrade of the driver replaces.
 func (h *Hardware) CDIWords(j *config.Jail) []string {
-	b := h.CDI[j.Name]
+	b := h.FindCDI(j.Name)
 	if b == nil {
 		return nil
 	}
@@ -174,7 +186,7 @@ func (h *Hardware) CDIWords(j *config.Jail) []string {
 
 // CDIEdits returns the edits of a jail's CDI devices, or their error.
 func (h *Hardware) CDIEdits(j *config.Jail) (cdi.Edits, error) {
-	if b := h.CDI[j.Name]; b != nil {
+	if b := h.FindCDI(j.Name); b != nil {
 		return b.Edits, b.Err
 	}
 	return cdi.Edits{}, nil

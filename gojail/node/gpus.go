@@ -110,7 +110,7 @@ func (h *Hardware) JobDevices(j *config.Jail) [][]string {
 	hasAny := false
 	for index, files := range h.GPUs {
 		files = slices.DeleteFunc(slices.Clone(files), func(path string) bool { return !hasDevice(j, path) })
-		if b := h.CDI[j.Name]; b != nil && index < len(b.GPUNodes) {
+		if b := h.FindCDI(j.Name); b != nil && index < len(b.GPUNodes) {
 			for _, node := range b.GPUNodes[index] {
 				if !slices.Contains(files, node) {
 					files = append(files, node)
