@@ -183,7 +183,7 @@ func findNext(rules []pamRule, i int, action string) int {
 // nobody without a job gets past it.
 func (c *checker) checkAdoption(conf node.SlurmConf, file string, pam []pamRule) bool {
 	line := "account required pam_slurm_adopt.so join_container=false"
-	if host, _, _ := strings.Cut(node.HostName(), "."); host != c.config.Node {
+	if node.HostName() != c.config.Node {
 		line += " nodename=" + c.config.Node
 	}
 	skips, refuses := walkAccount(pam)

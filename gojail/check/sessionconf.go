@@ -20,7 +20,7 @@ import (
 // with the node that is checked and the plugin's arguments: with another state directory a session finds no sandbox.
 func (c *checker) checkSessionConfig(conf node.SlurmConf) {
 	path := c.node.path(contract.SessionConfig)
-	host, _, _ := strings.Cut(node.HostName(), ".")
+	host := node.HostName()
 	used := map[string]string{"node": host, "state": contract.DefaultState, "config": contract.DefaultConfig}
 	if !c.readSessionConfig(path, used) {
 		return

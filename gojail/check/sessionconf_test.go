@@ -19,7 +19,7 @@ import (
 // TestCheckOfSessionConf: a name of the node is a failure where sessions depend on it, and a link is one always.
 func TestCheckOfSessionConf(t *testing.T) {
 	nstest.NeedRoot(t)
-	host, _, _ := strings.Cut(node.HostName(), ".")
+	host := node.HostName()
 	for name, test := range map[string]struct {
 		text, arguments string
 		login, link     bool

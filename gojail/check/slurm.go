@@ -109,7 +109,7 @@ func (c *checker) checkSpool(conf node.SlurmConf) {
 	if given == "" {
 		given = config.StandardSpool
 	}
-	host, _, _ := strings.Cut(node.HostName(), ".")
+	host := node.HostName()
 	want := filepath.Clean(strings.NewReplacer("%n", c.config.Node, "%h", host).Replace(given))
 	if want != c.config.Slurm.Spool {
 		c.fail("spool",

@@ -49,7 +49,7 @@ func (c *checker) findSlurmds() []int {
 				return name != c.node.Name
 			}
 		}
-		own, _, _ := strings.Cut(node.HostName(), ".")
+		own := node.HostName()
 		its, known := readHostNameOf(pid)
 		return known && its != own && its != c.node.Name
 	})

@@ -233,8 +233,9 @@ func readDynamic(path string, tags ...elf.DynTag) []string {
 	return list
 }
 
-// HostName returns the name of this machine, or "" if the kernel does not tell it.
+// HostName returns the name of this machine without its domain, or "" if the kernel does not tell it.
 func HostName() string {
 	name, _ := os.Hostname()
-	return name
+	host, _, _ := strings.Cut(name, ".")
+	return host
 }

@@ -168,7 +168,7 @@ func (s *SlurmConf) readPlugstack(path string, depth int) {
 // readSpoolDir reads SlurmdSpoolDir from the slurm.conf in a directory, or from the copy that slurmd
 // fetched. %h is NodeHostname, which is the name of this host.
 func readSpoolDir(conf string) config.SpoolDir {
-	host, _, _ := strings.Cut(HostName(), ".")
+	host := HostName()
 	for _, dir := range []string{conf, RunConf, filepath.Join(config.StandardSpool, contract.CacheLink)} {
 		path := filepath.Join(dir, "slurm.conf")
 		if !rootpath.Exists(path) {
