@@ -40,13 +40,16 @@ func (c *checker) checkStack(conf node.SlurmConf, service string, pam []pamRule,
 // findAction returns what PAM does where a module returns a value (pam.conf(5)): a word, or the number of rules to
 // skip.
 func (r *pamRule) findAction(value string) string {
-	switch r.control {
-	case "required", "requisite":
-		return map[bool]string{true: "ok", false: "die"}[value == "success"]
-	case "sufficient":
-		return map[bool]string{true: "done", false: "ignore"}[value == "success"]
-	case "optional":
-		return map[bool]string{true: "ok", false: "ignore"}[value == "success"]
+	succeeds := value == "success"
+	switch {
+	case succeeds && slices.Contains([]string{"required", "requisite", "optional"}, r.control):
+		return "ok"
+	case succeeds && r.control == "sufficient":
+		return "done"
+	case r.control == "required" || r.control == "requisite":
+		return "die"
+	case r.control == "sufficient" || r.control == "optional":
+		return "ignore"
 	}
 	words, found := strings.CutPrefix(r.control, "[")
 	if !found {
@@ -131,9 +134,13 @@ var conditional = []string{"pam_access.so", "pam_succeed_if.so", "pam_listfile.s
 // that refuses the user. Either is nil if there is none.
 type course struct{ skips, refuses *pamRule }
 
-// badness is lower for the course of a user of the node's than for others.
-func (w course) badness() int {
-	return map[bool]int{true: 2}[w.refuses != nil] + map[bool]int{true: 1}[w.skips != nil]
+// isBetter reports whether a course is more that of a user of the node's than another: who is not refused comes before
+// who is, and who reaches pam_slurm_adopt before who does not.
+func (w course) isBetter(than course) bool {
+	if (w.refuses == nil) != (than.refuses == nil) {
+		return w.refuses == nil
+	}
+	return w.skips == nil && than.skips != nil
 }
 
 // walkAccount returns the best course through the account rules for a user for whom every module succeeds but those of
@@ -158,7 +165,7 @@ func walkAccount(pam []pamRule) (skips, refuses *pamRule) {
 			if r.module == "pam_deny.so" && r.isFatal("auth_err") || action == "die" || action == "bad" {
 				w = course{refuses: r}
 			}
-			if n == 0 || w.badness() < from[i].badness() {
+			if n == 0 || w.isBetter(from[i]) {
 				from[i] = w
 			}
 		}
